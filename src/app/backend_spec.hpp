@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "net/payload.hpp"
+
+namespace ernic::app {
+
+/// `--backend`: what the card's port is plugged into.
+struct BackendSpec {
+    enum class Kind : std::uint8_t {
+        None,      ///< the link has no far end: every message fails
+        Loopback,  ///< the card reaches itself
+    };
+
+    Kind kind = Kind::Loopback;
+    net::PayloadMode mode = net::PayloadMode::Preserve;  ///< what arrives instead of the bytes that were sent
+    bool md5 = false;  ///< digest every message
+
+    friend bool operator==(const BackendSpec&, const BackendSpec&) = default;
+};
+
+/// Reads `none` or `loopback[:mode=MODE][,md5]`.
+/// Thread: any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
+[[nodiscard]] Result<BackendSpec> parse_backend(std::string_view text);
+
+/// The shortest text that parse_backend reads as `spec`.
+[[nodiscard]] std::string to_string(const BackendSpec& spec);
+
+}  // namespace ernic::app

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "app/options.hpp"
+#include "app/sandbox.hpp"
+#include "app/signals.hpp"
+#include "app/stats_writer.hpp"
+#include "app/wiring.hpp"
+#include "base/event_loop.hpp"
+
+namespace ernic::app {
+namespace {
+
+constexpr int kHostFailure = 1;
+
+int give_up(const Error& error) {
+    fmt::print(stderr, "rocm-ernic: {}\n", error.message);
+    return kHostFailure;
+}
+
+/// Closes the door behind a server that listens. Fails: as enter_sandbox().
+Status close_door(const Options& options, const StatsWriter* stats, const log::Logger& log) {
+    if (!options.sandbox) {
+        log.info("sandbox off: asked for");
+        return Done{};
+    }
+    if (*sandbox_obstacle() != '\0') {
+        log.info("sandbox off: this build has {}, which makes system calls of its own", sandbox_obstacle());
+        return Done{};
+    }
+    SandboxNeeds needs;
+    needs.directories.push_back(std::filesystem::absolute(options.socket_path).parent_path().string());
+    if (stats != nullptr) {
+        needs.directories.push_back(stats->directory());
+        needs.creates_files = true;
+    }
+    return enter_sandbox(needs);
+}
+
+/// One run of the server, from listening to the last statistics. Everything it builds dies when it returns.
+int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
+    const log::Logger log(std::move(sink), "app");
+    const SystemClock clock;
+    EventLoop loop(clock);
+    loop.set_busy_poll(options.busy_poll);
+    auto signals = Signals::watch(loop, [&](int signal) {
+        log.info("signal {}: ending", signal);
+        loop.stop();
+    });
+    if (!signals) {
+        return give_up(signals.error());
+    }
+
+    metrics::Registry registry;
+    Instance instance(loop, registry, options, log);
+    std::optional<StatsWriter> stats;
+    if (!options.stats_file.empty()) {
+        auto file = StatsFile::open(options.stats_file, registry);
+        if (!file) {
+            return give_up(file.error());
+        }
+        stats.emplace(loop, std::move(file.value()), options.stats_interval, log);
+    }
+    if (const Status listening = instance.listen(); !listening) {
+        return give_up(listening.error());
+    }
+    if (const Status closed = close_door(options, stats ? &*stats : nullptr, log); !closed) {
+        return give_up(closed.error());
+    }
+    loop.run();
+
+    if (stats) {
+        if (const Status written = stats->finish(); !written) {
+            return give_up(written.error());
+        }
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace ernic::app
+
+int main(int argc, char** argv) {
+    using namespace ernic;
+    const auto parsed = app::parse_options({argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)},
+                                           app::Environment::of_process());
+    if (const auto* farewell = std::get_if<app::Farewell>(&parsed)) {
+        std::fputs(farewell->text.c_str(), farewell->exit_code == 0 ? stdout : stderr);
+        return farewell->exit_code;
+    }
+    const auto& options = std::get<app::Options>(parsed);
+    auto sink = log::open_sink(options.log_file);
+    if (!sink) {
+        return app::give_up(sink.error());
+    }
+    sink.value()->set_level(options.log_level);
+    return app::serve(options, sink.value());
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+
+#include "app/options.hpp"
+#include "base/event_loop.hpp"
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "metrics/registry.hpp"
+
+namespace ernic::app {
+
+/// The objects of one running card and who knows whom. The only place where the rooms meet; docs/architecture.md draws it.
+/// Owns: all of them. Thread: the loop's.
+class Instance {
+  public:
+    /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and `registry` must
+    /// outlive the instance, and `registry` must not be read after it.
+    Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log);
+    ~Instance();
+    Instance(const Instance&) = delete;
+    Instance& operator=(const Instance&) = delete;
+
+    /// Creates the socket; from now on a VMM can connect. The socket is removed with the instance.
+    /// Fails: with one sentence (a live server owns the path, no such directory, no permission).
+    [[nodiscard]] Status listen();
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace ernic::app

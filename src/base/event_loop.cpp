@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "base/event_loop.hpp"
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+namespace ernic {
+
+void Timer::arm(Nanoseconds deadline) {
+    cancel();
+    deadline_ = deadline;
+    place_ = loop_.timers_.emplace(deadline, this);
+    armed_ = true;
+}
+
+void Timer::cancel() {
+    if (armed_) {
+        loop_.timers_.erase(place_);
+        armed_ = false;
+    }
+}
+
+EventLoop::EventLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+EventLoop::~EventLoop() = default;
+
+void EventLoop::add(int fd, std::uint32_t events, FdHandler handler) {
+    handlers_[fd] = std::make_shared<FdHandler>(std::move(handler));
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void EventLoop::modify(int fd, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = fd;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void EventLoop::remove(int fd) {
+    handlers_.erase(fd);
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+std::int64_t EventLoop::wait_time() const {
+    if (work_left_ || stopped_) {
+        return 0;
+    }
+    if (timers_.empty()) {
+        return -1;
+    }
+    const Nanoseconds deadline = timers_.begin()->first;
+    const Nanoseconds now = clock_.now();
+    return deadline <= now ? 0 : static_cast<std::int64_t>(deadline - now);
+}
+
+int EventLoop::wait(std::int64_t nanoseconds) {
+    std::array<epoll_event, 16> events;
+    int count = 0;
+    if (nanoseconds < 0) {
+        count = epoll_pwait2(epoll_.get(), events.data(), events.size(), nullptr, nullptr);
+    } else {
+        const timespec timeout{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
+        count = epoll_pwait2(epoll_.get(), events.data(), events.size(), &timeout, nullptr);
+    }
+    for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        // A handler may remove itself or others: look it up freshly and keep it alive while it runs.
+        const auto found = handlers_.find(event.data.fd);
+        if (found != handlers_.end()) {
+            const std::shared_ptr<FdHandler> handler = found->second;
+            (*handler)(event.events);
+        }
+    }
+    return count;
+}
+
+void EventLoop::run_timers() {
+    if (timers_.empty()) {
+        return;
+    }
+    const Nanoseconds now = clock_.now();
+    while (!timers_.empty() && timers_.begin()->first <= now) {
+        Timer& timer = *timers_.begin()->second;
+        timer.cancel();
+        timer.handler_();
+    }
+}
+
+void EventLoop::spin() {
+    Nanoseconds last_progress = clock_.now();
+    while (!stopped_) {
+        bool progress = poller_();
+        if (worker_ && worker_()) {
+            work_left_ = true;
+            return;
+        }
+        const Nanoseconds now = clock_.now();
+        if (progress) {
+            last_progress = now;
+        }
+        const bool timer_due = !timers_.empty() && timers_.begin()->first <= now;
+        if (timer_due || now - last_progress > busy_poll_) {
+            return;
+        }
+    }
+}
+
+void EventLoop::run_once(bool may_block) {
+    const int events = wait(may_block ? wait_time() : 0);
+    run_timers();
+    work_left_ = worker_ && worker_();
+    if (events > 0 && !work_left_ && busy_poll_ != 0 && poller_ && may_block) {
+        spin();
+    }
+}
+
+void EventLoop::run() {
+    stopped_ = false;
+    while (!stopped_) {
+        run_once(true);
+    }
+}
+
+}  // namespace ernic

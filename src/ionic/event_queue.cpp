@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include "ionic/event_queue.hpp"
+
+namespace ernic::ionic {
+
+void EventQueue::post(std::uint32_t word) {
+    if (!parked_.empty() || producer_ - serviced_ >= ring_.mask()) {
+        if (parked_.size() == kParked) {
+            lost_.add();
+            return;
+        }
+        parked_.push_back(word);
+        return;
+    }
+    write(word);
+    interrupts_.post_event(vector_);
+}
+
+void EventQueue::write(std::uint32_t word) {
+    // The first lap carries colour 1; it flips whenever the producer returns to index 0.
+    const std::uint32_t color = (producer_ / ring_.depth()) % 2 == 0 ? 1U : 0U;
+    const be32 entry(word | color);
+    if (!ring_.publish(memory_, producer_, bytes_of(entry))) {
+        lost_.add();
+        return;
+    }
+    ++producer_;
+}
+
+void EventQueue::serviced() {
+    serviced_ = producer_;
+    if (parked_.empty()) {
+        return;
+    }
+    while (!parked_.empty() && producer_ - serviced_ < ring_.mask()) {
+        write(parked_.front());
+        parked_.pop_front();
+    }
+    interrupts_.post_event(vector_);
+}
+
+}  // namespace ernic::ionic

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "ionic/admin_queue.hpp"
+#include "ionic/eth_context.hpp"
+#include "ionic/eth_rx_queue.hpp"
+#include "ionic/eth_tx_queue.hpp"
+#include "ionic/frame_sink.hpp"
+#include "ionic/notify_queue.hpp"
+#include "ionic/port.hpp"
+#include "ionic/profile.hpp"
+#include "ionic/rss.hpp"
+#include "ionic/rx_filters.hpp"
+#include "wire/ethernet.hpp"
+#include "wire/ionic_identity.hpp"
+
+namespace ernic::ionic {
+
+/// The card's only logical interface: its queues, filters, features, and the LIF info block in guest memory
+/// (from LIF_INIT to LIF_RESET). Commands reach it already decoded. Thread: device. Fails: by command status.
+class Lif {
+  public:
+    using Status = wire::ionic::Status;
+
+    /// Everything passed must outlive this; `profile.tx_queues` is at most 64.
+    Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory, Interrupts& interrupts,
+        TrafficStats& stats, FrameSink& sink);
+
+    // Life cycle.
+    Status init(mem::Iova info, const LinkState& link);
+    /// Destroys queues, filters, RSS and attributes and stops all DMA. Also before init() ever ran.
+    void reset();
+    [[nodiscard]] bool initialized() const { return info_.has_value(); }
+
+    // Queues. `hw_type` and `hw_index` are what the driver puts into doorbells.
+    struct QueueHandle {
+        std::uint8_t hw_type = 0;
+        std::uint32_t hw_index = 0;
+    };
+    Status init_queue(const wire::ionic::QueueInitCommand& command, QueueHandle& handle);
+    Status control_queue(const wire::ionic::QueueControlCommand& command);
+
+    // Attributes.
+    Status set_attribute(const wire::ionic::LifAttributeCommand& command, std::uint64_t& features);
+    /// `value` is the 11 bytes of the completion.
+    Status get_attribute(const wire::ionic::LifAttributeCommand& command, MutableBytes value) const;
+    [[nodiscard]] std::uint64_t features() const { return config_.features.get(); }
+    [[nodiscard]] RxFilters& filters() { return filters_; }
+
+    /// Updates the info block, then tells the driver through the notify queue.
+    void set_link(const LinkState& link);
+    void publish_stats();
+
+    /// A doorbell on page `page` in an Ethernet slot. False when no such queue is there.
+    bool doorbell(QueueType type, std::uint32_t page, wire::ionic::Doorbell value);
+    /// One budgeted step of the admin queue and of the transmit queues; true while there is more.
+    bool step(AdminCommandHandler& admin);
+
+    /// A frame for the guest. False when it was dropped (filtered, no queue, no buffer).
+    bool receive(Bytes frame);
+
+  private:
+    Status set_features(std::uint64_t wanted, std::uint64_t& granted);
+    Status set_mac(const wire::MacAddress& mac);
+    void build_queue(const QueueConfig& config);
+    [[nodiscard]] static QueueHandle handle_of(const QueueConfig& config);
+    bool step_transmit();
+    [[nodiscard]] RxMetadata describe(const PacketInfo& packet, Bytes frame, bool strip,
+                                      const Rss::Choice& choice) const;
+    template <WireValue T>
+    bool publish(std::size_t offset, const T& value);
+    void publish_status(std::uint64_t event_id);
+    [[nodiscard]] bool has_feature(std::uint64_t bit) const { return (features() & bit) != 0; }
+
+    const Profile& profile_;
+    const wire::MacAddress permanent_mac_;
+    mem::GuestMemory& memory_;
+    Interrupts& interrupts_;
+    TrafficStats& stats_;
+    FrameSink& sink_;
+
+    std::optional<mem::Iova> info_;
+    LinkState link_;
+    /// State, name, MTU, MAC and features as the driver has set them.
+    wire::ionic::LifConfig config_{};
+    RxFilters filters_;
+    Rss rss_;
+
+    std::optional<AdminQueue> admin_;
+    std::optional<NotifyQueue> notify_;
+    std::vector<std::optional<TxQueue>> tx_;
+    std::vector<std::optional<RxQueue>> rx_;
+    bool admin_pending_ = false;
+    /// Bit i: transmit queue i may have work.
+    std::uint64_t tx_pending_ = 0;
+};
+
+}  // namespace ernic::ionic

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "ionic/rdma_card.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "ionic/rdma_queue_pair.hpp"
+#include "ionic/rdma_stats.hpp"
+
+namespace ernic::ionic {
+
+namespace rdma_wire = wire::ionic_rdma;
+using wire::ionic::Status;
+
+namespace {
+
+constexpr std::uint8_t kEventStrideLog2 = 2;
+constexpr std::uint8_t kCqeStrideLog2 = 5;
+constexpr std::uint8_t kAdminStrideLog2 = 6;
+/// Admin commands per step: each takes a few microseconds, a large page table about a millisecond.
+constexpr int kCommandsPerStep = 4;
+
+std::uint32_t id_of(const wire::ionic::RdmaQueueCommand& command) {
+    return command.qid_ver.get() & 0xffffffU;
+}
+
+std::optional<mem::Ring> ring_of(const wire::ionic::RdmaQueueCommand& command, std::uint8_t stride_log2) {
+    if (command.stride_log2 != stride_log2) {
+        return std::nullopt;
+    }
+    return mem::Ring::make(mem::PageList::contiguous(mem::Iova{command.dma_addr.get()}), command.depth_log2,
+                           command.stride_log2);
+}
+
+}  // namespace
+
+RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& host, Interrupts& interrupts,
+                   EventLoop& loop, net::Segment& segment, metrics::Registry& registry, const log::Logger& log)
+    : profile_(profile),
+      log_(log.named("rdma")),
+      engine_({profile.queue_pairs, profile.memory_regions, profile.address_handles, profile.page_table_entries},
+              host.memory(), segment, loop),
+      objects_(profile_, host.memory(), interrupts, engine_),
+      commands_(objects_),
+      admin_queues_(profile.admin_queues) {
+    engine_.set_mac(mac);
+    engine_.register_metrics(registry);
+    RdmaCounters& c = objects_.counters();
+    registry.add({"rdma.doorbells", "writes", "doorbells of RDMA queues"}, c.doorbells);
+    registry.add({"rdma.ignored_doorbells", "writes",
+                  "doorbells for queues that do not exist or belong to another page; high: a program rings dead queues"},
+                 c.ignored_doorbells);
+    registry.add({"rdma.admin_commands", "commands", "RDMA admin commands executed"}, c.admin_commands);
+    registry.add({"rdma.admin_errors", "commands", "RDMA admin commands refused"}, c.admin_errors);
+    registry.add({"rdma.cqes", "entries", "completion queue entries written"}, c.cqes);
+    registry.add({"rdma.events", "entries", "event queue entries written"}, c.events);
+    registry.add({"rdma.cq_overflows", "queues", "completion queues killed because the host did not read them"},
+                 c.cq_overflows);
+    registry.add_section("queue_pairs", [this] { return queue_pairs_json(objects_); });
+}
+
+void RdmaCard::reset() {
+    for (auto& queue : admin_queues_) {
+        queue.reset();
+    }
+    objects_.clear();
+}
+
+Status RdmaCard::create_queue(const wire::ionic::RdmaQueueCommand& command) {
+    switch (static_cast<wire::ionic::Opcode>(command.opcode)) {
+        case wire::ionic::Opcode::RdmaCreateEventQueue:
+            return create_event_queue(command);
+        case wire::ionic::Opcode::RdmaCreateCompletionQueue:
+            return create_completion_queue(command);
+        case wire::ionic::Opcode::RdmaCreateAdminQueue:
+            return create_admin_queue(command);
+        default:
+            return Status::BadOpcode;
+    }
+}
+
+Status RdmaCard::create_event_queue(const wire::ionic::RdmaQueueCommand& command) {
+    auto ring = ring_of(command, kEventStrideLog2);
+    if (!ring || command.cid.get() >= objects_.interrupts().count()) {
+        return Status::Invalid;
+    }
+    auto queue = std::make_unique<EventQueue>(objects_.memory(), objects_.interrupts(), std::move(*ring),
+                                              static_cast<std::uint16_t>(command.cid.get()));
+    return objects_.add(id_of(command), std::move(queue)) ? Status::Success : Status::BadQueueId;
+}
+
+Status RdmaCard::create_completion_queue(const wire::ionic::RdmaQueueCommand& command) {
+    auto ring = ring_of(command, kCqeStrideLog2);
+    if (!ring || objects_.event_queue(command.cid.get()) == nullptr) {
+        return Status::Invalid;
+    }
+    const CompletionQueue::Identity identity{id_of(command), command.dbid.get(), command.cid.get()};
+    return objects_.add(identity.id,
+                        std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity))
+               ? Status::Success
+               : Status::BadQueueId;
+}
+
+Status RdmaCard::create_admin_queue(const wire::ionic::RdmaQueueCommand& command) {
+    auto ring = ring_of(command, kAdminStrideLog2);
+    if (!ring || objects_.completion_queue(command.cid.get()) == nullptr) {
+        return Status::Invalid;
+    }
+    const std::uint32_t id = id_of(command);
+    if (id >= admin_queues_.size() || admin_queues_[id]) {
+        return Status::BadQueueId;
+    }
+    admin_queues_[id] =
+        std::make_unique<RdmaAdminQueue>(objects_, commands_, log_, id, command.cid.get(), std::move(*ring));
+    return Status::Success;
+}
+
+void RdmaCard::doorbell(std::uint8_t queue_type, std::uint32_t dbid, std::uint64_t value) {
+    const rdma_wire::Doorbell bell(value);
+    objects_.counters().doorbells.add();
+    switch (static_cast<QueueType>(queue_type)) {
+        case QueueType::RdmaSend:
+        case QueueType::RdmaRecv: {
+            RdmaQueuePair* qp = objects_.queue_pair(bell.queue_id());
+            // A page may ring only the queues that were created for it: this is what isolates processes.
+            if (qp == nullptr || qp->identity().dbid != dbid) {
+                break;
+            }
+            if (static_cast<QueueType>(queue_type) == QueueType::RdmaSend) {
+                qp->qp().send_posted(bell.index());
+            } else {
+                qp->qp().receive_posted(bell.index());
+            }
+            return;
+        }
+        case QueueType::RdmaCompletion: {
+            CompletionQueue* cq = objects_.completion_queue(bell.queue_id());
+            if (cq == nullptr || cq->identity().dbid != dbid) {
+                break;
+            }
+            if (cq->doorbell(bell.ring(), bell.index())) {
+                objects_.notify(*cq, rdma_wire::CqEvent::Notify);
+            }
+            return;
+        }
+        case QueueType::RdmaAdmin: {
+            const std::uint32_t id = bell.queue_id();
+            if (id >= admin_queues_.size() || !admin_queues_[id] || dbid != 0) {
+                break;
+            }
+            admin_queues_[id]->doorbell(bell.index());
+            return;
+        }
+        default:
+            break;
+    }
+    objects_.counters().ignored_doorbells.add();
+}
+
+bool RdmaCard::step() {
+    bool more = false;
+    for (const auto& queue : admin_queues_) {
+        int left = kCommandsPerStep;
+        while (queue && left > 0 && queue->step()) {
+            --left;
+        }
+        more = more || left == 0;
+    }
+    return engine_.step() || more;
+}
+
+}  // namespace ernic::ionic

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "ionic/rdma_commands.hpp"
+
+#include <array>
+#include <utility>
+
+#include "ionic/rdma_queue_pair.hpp"
+#include "ionic/rdma_stats.hpp"
+#include "ionic/send_queue.hpp"
+#include "net/route.hpp"
+
+namespace ernic::ionic {
+
+namespace rdma_wire = wire::ionic_rdma;
+using rdma_wire::AdminOp;
+using Status = rdma_wire::AdminStatus;
+
+namespace {
+
+constexpr std::uint32_t id_of(le32 id_ver) {
+    return id_ver.get() & 0xffffffU;
+}
+
+constexpr std::uint8_t kTypeRc = 0;
+constexpr std::uint8_t kTypeUd = 3;
+constexpr std::uint8_t kMinWqeStrideLog2 = 6;
+constexpr std::uint8_t kCqeStrideLog2 = 5;
+constexpr std::size_t kMaxHeader = 66;
+
+/// Reads the body as T and passes it on; a body of another length is a broken command.
+template <typename T, typename Run>
+Status with(Bytes body, Run run) {
+    const auto command = read_value<T>(body);
+    if (!command || body.size() != sizeof(T)) {
+        return Status::BadCommand;
+    }
+    return run(*command);
+}
+
+std::optional<mem::Ring> read_ring(const mem::GuestMemory& memory, const rdma_wire::RingGeometry& geometry,
+                                   le32 map_count, le64 address) {
+    auto pages = read_pages(memory, map_count.get(), mem::Iova{address.get()}, geometry.page_size_log2);
+    if (!pages) {
+        return std::nullopt;
+    }
+    return mem::Ring::make(std::move(*pages), geometry.depth_log2, geometry.stride_log2);
+}
+
+}  // namespace
+
+std::optional<mem::PageList> read_pages(const mem::GuestMemory& memory, std::uint32_t map_count, mem::Iova address,
+                                        std::uint8_t page_size_log2) {
+    if (map_count <= 1) {
+        return mem::PageList::contiguous(address);
+    }
+    if (map_count > kMaxTableEntries) {
+        return std::nullopt;
+    }
+    return mem::PageList::from_table(memory, address, map_count, page_size_log2);
+}
+
+Status RdmaCommands::run(AdminOp op, Bytes body) {
+    switch (op) {
+        case AdminOp::Noop:
+            return Status::Ok;
+        case AdminOp::CreateCq:
+            return with<rdma_wire::CreateCq>(body, [this](const auto& c) { return create_cq(c); });
+        case AdminOp::CreateQp:
+            return with<rdma_wire::CreateQp>(body, [this](const auto& c) { return create_qp(c); });
+        case AdminOp::CreateMr:
+            return with<rdma_wire::CreateMr>(body, [this](const auto& c) { return create_mr(c); });
+        case AdminOp::CreateAh:
+            return with<rdma_wire::CreateAh>(body, [this](const auto& c) { return create_ah(c); });
+        case AdminOp::ModifyQp:
+            return with<rdma_wire::ModifyQp>(body, [this](const auto& c) { return modify_qp(c); });
+        case AdminOp::QueryQp:
+            return with<rdma_wire::QueryQp>(body, [this](const auto& c) { return query_qp(c); });
+        // Destroying what does not exist succeeds: process exit must never get stuck on it.
+        case AdminOp::DestroyMr:
+            return with<rdma_wire::Destroy>(body, [this](const auto& c) {
+                objects_.engine().memory_table().destroy(c.id.get());
+                return Status::Ok;
+            });
+        case AdminOp::DestroyCq:
+            return with<rdma_wire::Destroy>(body, [this](const auto& c) {
+                objects_.remove_completion_queue(id_of(c.id));
+                return Status::Ok;
+            });
+        case AdminOp::DestroyQp:
+            return with<rdma_wire::Destroy>(body, [this](const auto& c) {
+                objects_.remove_queue_pair(id_of(c.id));
+                return Status::Ok;
+            });
+        case AdminOp::DestroyAh:
+            return with<rdma_wire::Destroy>(body, [this](const auto& c) {
+                objects_.engine().remove_address_handle(id_of(c.id));
+                return Status::Ok;
+            });
+        case AdminOp::StatsHeaders:
+        case AdminOp::StatsValues:
+        case AdminOp::QpStatsHeaders:
+        case AdminOp::QpStatsValues:
+            return with<rdma_wire::Stats>(body, [this, op](const auto& c) { return run_stats(objects_, op, c); });
+    }
+    return Status::BadCommand;
+}
+
+Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
+    if (command.ring.stride_log2 != kCqeStrideLog2) {
+        return Status::BadAttribute;
+    }
+    if (objects_.event_queue(command.eq_id.get()) == nullptr) {
+        return Status::BadIndex;
+    }
+    auto ring = read_ring(objects_.memory(), command.ring, command.map_count, command.dma_addr);
+    if (!ring) {
+        return Status::BadAttribute;
+    }
+    const CompletionQueue::Identity identity{id_of(command.id_ver), command.dbid.get(), command.eq_id.get()};
+    return objects_.add(identity.id,
+                        std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity))
+               ? Status::Ok
+               : Status::BadIndex;
+}
+
+Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
+    const std::uint8_t type = command.type_state & 0xfU;
+    if (type != kTypeRc && type != kTypeUd) {
+        return Status::BadType;
+    }
+    const std::uint32_t flags = command.flags.get();
+    if ((flags & (rdma_wire::kQpSqCmb | rdma_wire::kQpRqCmb)) != 0 ||
+        command.sq_ring.stride_log2 < kMinWqeStrideLog2 || command.rq_ring.stride_log2 < kMinWqeStrideLog2 ||
+        command.sq_ring.stride_log2 > objects_.profile().max_stride_log2 ||
+        command.rq_ring.stride_log2 > objects_.profile().max_stride_log2) {
+        return Status::BadAttribute;
+    }
+    const std::uint32_t qpn = id_of(command.id_ver);
+    if (!objects_.queue_pair_free(qpn) || objects_.completion_queue(command.sq_cq_id.get()) == nullptr ||
+        objects_.completion_queue(command.rq_cq_id.get()) == nullptr) {
+        return Status::BadIndex;
+    }
+    auto send_ring = read_ring(objects_.memory(), command.sq_ring, command.sq_map_count, command.sq_dma_addr);
+    auto receive_ring = read_ring(objects_.memory(), command.rq_ring, command.rq_map_count, command.rq_dma_addr);
+    if (!send_ring || !receive_ring) {
+        return Status::BadAttribute;
+    }
+    const RdmaQueuePair::Identity identity{command.dbid.get(), command.sq_cq_id.get(), command.rq_cq_id.get(), flags};
+    rdma::QueuePair::Identity qp_identity;
+    qp_identity.qpn = qpn;
+    qp_identity.pd = command.pd_id.get();
+    qp_identity.type = type == kTypeRc ? rdma::QpType::Rc : rdma::QpType::Ud;
+    qp_identity.privileged = (flags & rdma_wire::kQpPrivileged) != 0;
+    qp_identity.remote_privileged = (flags & rdma_wire::kQpRemotePrivileged) != 0;
+    qp_identity.sq_depth = send_ring->depth();
+    qp_identity.rq_depth = receive_ring->depth();
+    objects_.add(qpn, std::make_unique<RdmaQueuePair>(objects_, std::move(*send_ring), std::move(*receive_ring),
+                                                      identity, qp_identity));
+    return Status::Ok;
+}
+
+Status RdmaCommands::create_mr(const rdma_wire::CreateMr& command) {
+    using Kind = rdma::MemoryRegion::Kind;
+    const std::uint16_t flags = command.flags.get();
+    rdma::MemoryRegion region;
+    region.pd = command.pd_id.get();
+    if ((flags & rdma_wire::kMrIsWindow) != 0) {
+        region.kind = (flags & rdma_wire::kMrInvalidate) != 0 ? Kind::WindowType2 : Kind::WindowType1;
+    } else if ((flags & rdma_wire::kMrUserKey) != 0) {
+        region.kind = Kind::FastRegister;
+    } else {
+        region.kind = Kind::User;
+        region.valid = true;
+        region.va = command.va.get();
+        region.length = command.length.get();
+        region.rights = rights_of(flags);
+        if (!Range::make(region.va, region.length) || (command.map_count.get() == 0 && region.length != 0)) {
+            return Status::BadAttribute;
+        }
+        auto pages = read_pages(objects_.memory(), command.map_count.get(), mem::Iova{command.dma_addr.get()},
+                                command.page_size_log2);
+        if (!pages) {
+            return Status::BadAttribute;
+        }
+        if (pages->is_table()) {
+            region.page_offset = region.va & (pages->page_size() - 1);
+        }
+        region.pages = std::move(*pages);
+    }
+    return objects_.engine().memory_table().create(command.key.get(), std::move(region)) ? Status::Ok
+                                                                                         : Status::BadIndex;
+}
+
+Status RdmaCommands::create_ah(const rdma_wire::CreateAh& command) {
+    std::array<std::byte, kMaxHeader> header;
+    const std::uint32_t length = command.length.get();
+    if (length > header.size() ||
+        !objects_.memory().read(mem::Iova{command.dma_addr.get()}, MutableBytes(header).first(length))) {
+        return Status::BadAttribute;
+    }
+    const auto route = net::parse_route(Bytes(header).first(length));
+    if (!route) {
+        return Status::BadAttribute;
+    }
+    return objects_.engine().set_address_handle(id_of(command.id_ver), command.pd_id.get(), *route) ? Status::Ok
+                                                                                                    : Status::BadIndex;
+}
+
+}  // namespace ernic::ionic

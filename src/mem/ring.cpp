@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#include "mem/ring.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+
+namespace ernic::mem {
+
+PageList PageList::contiguous(Iova base) {
+    PageList list;
+    list.base_ = base;
+    return list;
+}
+
+std::optional<PageList> PageList::from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
+                                             std::uint8_t page_size_log2) {
+    if (page_size_log2 < 12 || page_size_log2 > 63) {
+        return std::nullopt;
+    }
+    PageList list;
+    list.page_size_log2_ = page_size_log2;
+    // One look at the whole range first: a huge count over unmapped memory must not cost host memory.
+    SpanList pieces;
+    if (!memory.append(table, std::uint64_t{count} * sizeof(le64), Access::Read, pieces)) {
+        return std::nullopt;
+    }
+    list.pages_.resize(count);
+    SpanList target;
+    target.add(reinterpret_cast<std::byte*>(list.pages_.data()), list.pages_.size() * sizeof(le64));
+    copy(target, pieces);
+    return list;
+}
+
+std::optional<PageList::Extent> PageList::at(std::uint64_t offset) const {
+    if (pages_.empty()) {
+        const auto iova = base_.plus(offset);
+        if (!iova) {
+            return std::nullopt;
+        }
+        return Extent{*iova, UINT64_MAX - iova->value};
+    }
+    const std::uint64_t page = offset >> page_size_log2_;
+    if (page >= pages_.size()) {
+        return std::nullopt;
+    }
+    const std::uint64_t inside = offset & (page_size() - 1);
+    const auto iova = Iova{pages_[page].get()}.plus(inside);
+    if (!iova) {
+        return std::nullopt;
+    }
+    return Extent{*iova, page_size() - inside};
+}
+
+bool PageList::append(const GuestMemory& memory, std::uint64_t offset, std::uint64_t size, Access access,
+                      SpanList& out) const {
+    while (size != 0) {
+        const auto extent = at(offset);
+        if (!extent) {
+            return false;
+        }
+        const std::uint64_t piece = std::min(size, extent->contiguous);
+        if (!memory.append(extent->iova, piece, access, out)) {
+            return false;
+        }
+        offset += piece;
+        size -= piece;
+    }
+    return true;
+}
+
+std::optional<Ring> Ring::make(PageList pages, std::uint8_t depth_log2, std::uint8_t stride_log2) {
+    if (depth_log2 > 16 || stride_log2 < 2 || stride_log2 > 12) {
+        return std::nullopt;
+    }
+    Ring ring;
+    ring.depth_ = 1U << depth_log2;
+    ring.stride_log2_ = stride_log2;
+    ring.stride_ = std::size_t{1} << stride_log2;
+    if (pages.is_table() && pages.page_size() < ring.stride_) {
+        return std::nullopt;
+    }
+    ring.pages_ = std::move(pages);
+    return ring;
+}
+
+std::byte* Ring::host(const GuestMemory& memory, std::uint32_t index, Access access) const {
+    const auto extent = pages_.at(std::uint64_t{index & mask()} << stride_log2_);
+    return extent ? memory.at(extent->iova, stride_, access) : nullptr;
+}
+
+bool Ring::read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const {
+    const std::byte* entry = host(memory, index, Access::Read);
+    if (entry == nullptr) {
+        return false;
+    }
+    std::memcpy(into.data(), entry, std::min(into.size(), stride_));
+    return true;
+}
+
+bool Ring::publish(const GuestMemory& memory, std::uint32_t index, Bytes entry) const {
+    std::byte* target = host(memory, index, Access::Write);
+    if (target == nullptr || entry.size() != stride_) {
+        return false;
+    }
+    const std::size_t body = entry.size() - sizeof(std::uint32_t);
+    std::memcpy(target, entry.data(), body);
+    std::uint32_t last = 0;
+    std::memcpy(&last, entry.data() + body, sizeof(last));
+    if (reinterpret_cast<std::uintptr_t>(target + body) % alignof(std::uint32_t) == 0) {
+        std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(target + body))
+            .store(last, std::memory_order_release);
+    } else {
+        // A guest that misaligns its ring gets its data, but no ordering to rely on.
+        std::memcpy(target + body, &last, sizeof(last));
+    }
+    return true;
+}
+
+}  // namespace ernic::mem

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/byte_order.hpp"
+#include "base/bytes.hpp"
+#include "mem/guest_memory.hpp"
+
+namespace ernic::mem {
+
+/// Where a ring or a region lies in guest memory: one contiguous block, or a list of equally large pages.
+class PageList {
+  public:
+    PageList() = default;
+
+    /// One block that starts at `base` (which may lie inside a page).
+    static PageList contiguous(Iova base);
+
+    /// Copies `count` little-endian page addresses from guest memory at `table`. Pages are 2^page_size_log2 bytes.
+    /// Fails: nullopt when the table cannot be read or page_size_log2 is not in 12..63.
+    static std::optional<PageList> from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
+                                              std::uint8_t page_size_log2);
+
+    /// Address of byte `offset`, and how many bytes follow it contiguously. Fails: nullopt past the last page.
+    struct Extent {
+        Iova iova;
+        std::uint64_t contiguous;
+    };
+    [[nodiscard]] std::optional<Extent> at(std::uint64_t offset) const;
+
+    /// Appends the host bytes of [offset, offset + size). Fails: false.
+    bool append(const GuestMemory& memory, std::uint64_t offset, std::uint64_t size, Access access, SpanList& out) const;
+
+    [[nodiscard]] std::uint64_t page_size() const { return std::uint64_t{1} << page_size_log2_; }
+    [[nodiscard]] bool is_table() const { return !pages_.empty(); }
+    /// Bytes of host memory held for the table.
+    [[nodiscard]] std::size_t entries() const { return pages_.size(); }
+
+  private:
+    Iova base_;
+    std::uint8_t page_size_log2_ = 0;
+    std::vector<le64> pages_;
+};
+
+/// A guest ring of 2^depth_log2 entries of 2^stride_log2 bytes. Entries are copied out once (`read`) or written once
+/// (`publish`); no pointer into a ring ever leaves this class.
+class Ring {
+  public:
+    Ring() = default;
+
+    /// Fails: nullopt for a depth above 2^16, a stride outside 4..4096 bytes, or (page table) entries that could
+    /// straddle pages.
+    static std::optional<Ring> make(PageList pages, std::uint8_t depth_log2, std::uint8_t stride_log2);
+
+    [[nodiscard]] std::uint32_t depth() const { return depth_; }
+    [[nodiscard]] std::uint32_t mask() const { return depth_ - 1; }
+    [[nodiscard]] std::size_t stride() const { return stride_; }
+
+    /// Copies min(into.size(), stride) bytes of entry `index & mask()`. Fails: false when the memory is gone.
+    [[nodiscard]] bool read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
+
+    /// Writes one entry so that its last four bytes become visible after all others.
+    /// Pairs with the read barrier (dma_rmb / udma_from_device_barrier) that drivers run between looking at the colour
+    /// bit, which lies in those last four bytes, and reading the rest. Fails: false when the memory is gone.
+    [[nodiscard]] bool publish(const GuestMemory& memory, std::uint32_t index, Bytes entry) const;
+
+  private:
+    [[nodiscard]] std::byte* host(const GuestMemory& memory, std::uint32_t index, Access access) const;
+
+    PageList pages_;
+    std::uint32_t depth_ = 1;
+    std::size_t stride_ = 64;
+    std::uint8_t stride_log2_ = 6;
+};
+
+}  // namespace ernic::mem

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "net/route.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace ernic::net {
+namespace {
+
+constexpr std::size_t kUdpHeaderSize = sizeof(wire::UdpHeader);
+
+std::uint16_t ipv4_checksum(const wire::Ipv4Header& header) {
+    const auto words = std::bit_cast<std::array<be16, sizeof(header) / 2>>(header);
+    std::uint32_t sum = 0;
+    for (const be16 word : words) {
+        sum += word.get();
+    }
+    while (sum >> 16U != 0) {
+        sum = (sum & 0xffffU) + (sum >> 16U);
+    }
+    return static_cast<std::uint16_t>(~sum);
+}
+
+}  // namespace
+
+std::optional<Route> parse_route(Bytes header) {
+    ByteReader reader(header);
+    const auto ethernet = reader.read<wire::EthernetHeader>();
+    if (!ethernet) {
+        return std::nullopt;
+    }
+    Route route;
+    route.destination = ethernet->destination;
+    route.source = ethernet->source;
+    std::uint16_t ether_type = ethernet->ether_type.get();
+    if (ether_type == wire::kEtherTypeVlan) {
+        const auto tag = reader.read<wire::VlanTag>();
+        if (!tag) {
+            return std::nullopt;
+        }
+        route.vlan_tci = tag->tci.get();
+        ether_type = tag->ether_type.get();
+    }
+    std::uint8_t protocol = 0;
+    if (ether_type == wire::kEtherTypeIpv4) {
+        const auto ip = reader.read<wire::Ipv4Header>();
+        if (!ip || ip->version_ihl != 0x45) {
+            return std::nullopt;
+        }
+        route.ipv4 = true;
+        route.ip4 = *ip;
+        protocol = ip->protocol;
+    } else if (ether_type == wire::kEtherTypeIpv6) {
+        const auto ip = reader.read<wire::Ipv6Header>();
+        if (!ip || ip->version_class_flow.get() >> 28U != 6) {
+            return std::nullopt;
+        }
+        route.ip6 = *ip;
+        protocol = ip->next_header;
+    } else {
+        return std::nullopt;
+    }
+    const auto udp = reader.read<wire::UdpHeader>();
+    if (!udp || protocol != wire::kIpProtocolUdp || udp->destination_port.get() != wire::kRoceUdpPort) {
+        return std::nullopt;
+    }
+    route.udp_source_port = udp->source_port.get();
+    return route;
+}
+
+std::array<std::byte, 40> network_header(const Route& route, std::size_t payload) {
+    std::array<std::byte, 40> bytes{};
+    const auto udp_length = static_cast<std::uint16_t>(payload + kUdpHeaderSize);
+    if (route.ipv4) {
+        wire::Ipv4Header ip = route.ip4;
+        ip.total_length.set(static_cast<std::uint16_t>(sizeof(ip) + udp_length));
+        ip.checksum.set(0);
+        ip.checksum.set(ipv4_checksum(ip));
+        std::memcpy(bytes.data() + 20, &ip, sizeof(ip));
+    } else {
+        wire::Ipv6Header ip = route.ip6;
+        ip.payload_length.set(udp_length);
+        std::memcpy(bytes.data(), &ip, sizeof(ip));
+    }
+    return bytes;
+}
+
+}  // namespace ernic::net

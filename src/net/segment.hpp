@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "metrics/registry.hpp"
+#include "net/payload.hpp"
+#include "net/port.hpp"
+#include "wire/ethernet.hpp"
+
+namespace ernic::net {
+
+/// The one virtual Ethernet segment on which everything meets: messages go to the port that owns the destination MAC.
+/// Thread: device.
+class Segment {
+  public:
+    explicit Segment(PayloadMode mode = PayloadMode::Preserve) : mover_(mode) {}
+
+    /// Makes `port` the owner of `mac`, replacing an earlier owner. The port must detach before it dies.
+    void attach(Port& port, wire::MacAddress mac);
+    void detach(Port& port);
+
+    /// Delivers `message` to the owner of its destination MAC. A message to a MAC nobody owns is dropped and counted,
+    /// exactly as on a wire: the sender finds out by its own time-out.
+    void send(const Message& message);
+
+    /// How receiving ports put payload into place.
+    PayloadMover& mover() { return mover_; }
+
+    void register_metrics(metrics::Registry& registry);
+
+  private:
+    std::unordered_map<wire::MacAddress, Port*> owners_;
+    /// The owner found last: nearly all traffic goes to one port.
+    wire::MacAddress last_mac_;
+    Port* last_port_ = nullptr;
+    PayloadMover mover_;
+    metrics::Counter messages_;
+    metrics::Counter unknown_destination_;
+};
+
+}  // namespace ernic::net

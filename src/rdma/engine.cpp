@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include "rdma/engine.hpp"
+
+#include <algorithm>
+
+namespace ernic::rdma {
+
+Engine::Engine(const Limits& limits, mem::GuestMemory& memory, net::Segment& segment, EventLoop& loop)
+    : memory_(memory),
+      segment_(segment),
+      loop_(loop),
+      memory_table_(memory, limits.memory_regions, limits.page_table_entries),
+      qps_(limits.queue_pairs, nullptr),
+      handles_(limits.address_handles),
+      ready_(limits.queue_pairs) {}
+
+Engine::~Engine() {
+    segment_.detach(*this);
+}
+
+void Engine::set_mac(wire::MacAddress mac) {
+    segment_.detach(*this);
+    mac_ = mac;
+    segment_.attach(*this, mac);
+}
+
+void Engine::deliver(const net::Message& message) {
+    QueuePair* qp = find(message.destination_qpn);
+    if (qp == nullptr) {
+        counters_.unknown_qp.add();
+        return;
+    }
+    const QpState state = qp->state();
+    const bool hears = state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd || state == QpState::Sqe;
+    if (message.kind == net::MessageKind::Datagram) {
+        if (!hears || qp->identity().type != QpType::Ud) {
+            counters_.unknown_qp.add();
+        } else if (message.qkey != qp->attributes().qkey) {
+            counters_.wrong_qkey.add();
+        } else {
+            qp->responder().on_datagram(message);
+        }
+        return;
+    }
+    const QpAttributes& attributes = qp->attributes();
+    // A connected QP listens to its peer only.
+    if (!hears || qp->identity().type != QpType::Rc || attributes.destination_qpn != message.source_qpn ||
+        !(attributes.route.destination == message.route->source)) {
+        counters_.unknown_qp.add();
+        return;
+    }
+    switch (message.kind) {
+        case net::MessageKind::Acknowledge:
+        case net::MessageKind::ReadResponse:
+        case net::MessageKind::AtomicResponse:
+            qp->requester().on_response(message);
+            break;
+        default:
+            qp->responder().on_request(message);
+            break;
+    }
+}
+
+void Engine::add(QueuePair& qp) {
+    qps_[qp.qpn()] = &qp;
+    ++live_qps_;
+}
+
+void Engine::remove(QueuePair& qp) {
+    qps_[qp.qpn()] = nullptr;
+    --live_qps_;
+    if (!qp.scheduled) {
+        return;
+    }
+    // Keep the queue free of dead numbers, so that each QP stands in it at most once and it can never overflow.
+    const std::size_t size = ready_.size();
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < ready_count_; ++i) {
+        const std::uint32_t qpn = ready_[(ready_head_ + i) % size];
+        if (qpn != qp.qpn()) {
+            ready_[(ready_head_ + kept++) % size] = qpn;
+        }
+    }
+    ready_count_ = kept;
+}
+
+bool Engine::set_address_handle(std::uint32_t id, std::uint32_t pd, const net::Route& route) {
+    if (id >= handles_.size()) {
+        return false;
+    }
+    if (!handles_[id]) {
+        handles_[id] = std::make_unique<AddressHandle>();
+    }
+    *handles_[id] = {pd, route};
+    return true;
+}
+
+void Engine::remove_address_handle(std::uint32_t id) {
+    if (id < handles_.size()) {
+        handles_[id].reset();
+    }
+}
+
+const Engine::AddressHandle* Engine::address_handle(std::uint32_t id) const {
+    return id < handles_.size() ? handles_[id].get() : nullptr;
+}
+
+void Engine::clear() {
+    memory_table_.clear();
+    for (auto& handle : handles_) {
+        handle.reset();
+    }
+}
+
+void Engine::schedule(QueuePair& qp) {
+    if (qp.scheduled) {
+        return;
+    }
+    qp.scheduled = true;
+    ready_[(ready_head_ + ready_count_) % ready_.size()] = qp.qpn();
+    ++ready_count_;
+}
+
+bool Engine::step() {
+    Budget budget{kBytesPerStep, kRequestsPerStep};
+    while (ready_count_ != 0 && !budget.spent()) {
+        const std::uint32_t qpn = ready_[ready_head_];
+        ready_head_ = (ready_head_ + 1) % ready_.size();
+        --ready_count_;
+        QueuePair& qp = *qps_[qpn];
+        qp.scheduled = false;
+        const std::uint32_t requests = std::min(budget.requests, kRequestsPerTurn);
+        Budget turn{budget.bytes, requests};
+        const bool more = qp.requester().step(turn);
+        budget.bytes = turn.bytes;
+        budget.requests -= requests - turn.requests;
+        if (more) {
+            schedule(qp);
+        } else if (turn.requests == requests) {
+            // A QP that had nothing to do must not make this loop endless for free.
+            --budget.requests;
+        }
+    }
+    return ready_count_ != 0;
+}
+
+void Engine::register_metrics(metrics::Registry& registry) {
+    EngineCounters& c = counters_;
+    const auto add = [&registry](const char* name, const char* unit, const char* help, const metrics::Counter& counter) {
+        registry.add({std::string("rdma.") + name, unit, help}, counter);
+    };
+    add("tx_messages", "messages", "work requests sent to a peer", c.tx_messages);
+    add("tx_bytes", "bytes", "payload bytes of those", c.tx_bytes);
+    add("rx_messages", "messages", "message fragments with payload received", c.rx_messages);
+    add("rx_bytes", "bytes", "payload bytes of those", c.rx_bytes);
+    add("requests_started", "requests", "work requests taken from send queues", c.requests_started);
+    add("req_sequence_errors", "events", "sequence NAKs and implied NAKs seen by requesters; high: messages get lost",
+        c.req_sequence_errors);
+    add("req_rnr_retry_errors", "requests", "requests failed because the peer never posted a receive",
+        c.req_rnr_retry_errors);
+    add("req_remote_access_errors", "requests", "requests refused by the peer for a bad key, range or right",
+        c.req_remote_access_errors);
+    add("req_remote_invalid_requests", "requests", "requests the peer called invalid", c.req_remote_invalid_requests);
+    add("req_remote_operation_errors", "requests", "requests the peer could not carry out",
+        c.req_remote_operation_errors);
+    add("req_retry_exceeded", "requests", "requests that were never acknowledged; high: the peer QP is gone",
+        c.req_retry_exceeded);
+    add("req_local_errors", "requests", "requests failed for a local key, length or format", c.req_local_errors);
+    add("req_memory_management_errors", "requests", "REG_MR, BIND_MW or LOCAL_INV refused",
+        c.req_memory_management_errors);
+    add("req_completion_errors", "completions", "send completions with an error", c.req_completion_errors);
+    add("req_flushes", "events", "send queues flushed", c.req_flushes);
+    add("req_duplicate_responses", "messages", "responses nobody waited for", c.req_duplicate_responses);
+    add("resp_duplicate_requests", "messages", "requests seen twice; high: acknowledgements get lost",
+        c.resp_duplicate_requests);
+    add("resp_out_of_buffer", "events", "messages that found no receive request", c.resp_out_of_buffer);
+    add("resp_out_of_sequence", "messages", "requests after a gap; high: messages get lost", c.resp_out_of_sequence);
+    add("resp_completion_errors", "completions", "receive completions with an error", c.resp_completion_errors);
+    add("resp_flushes", "events", "receive queues flushed", c.resp_flushes);
+    add("resp_local_length_errors", "messages", "messages longer than the posted receive", c.resp_local_length_errors);
+    add("resp_invalid_requests", "messages", "requests refused as invalid", c.resp_invalid_requests);
+    add("resp_access_errors", "messages", "requests refused for a bad key, range or right", c.resp_access_errors);
+    add("resp_operation_errors", "messages", "requests refused because of a fault on this side",
+        c.resp_operation_errors);
+    add("resp_rnr_naks", "messages", "receiver-not-ready answers sent", c.resp_rnr_naks);
+    add("unknown_qp", "messages", "messages for a QP that does not exist or does not listen", c.unknown_qp);
+    add("wrong_qkey", "messages", "datagrams with the wrong Q_Key", c.wrong_qkey);
+    add("datagrams_dropped", "messages", "datagrams without a fitting receive request", c.datagrams_dropped);
+    registry.add({"rdma.queue_pairs", "QPs", "queue pairs that exist now"}, [this] { return live_qps_; });
+    registry.add({"rdma.memory_regions", "keys", "memory regions and windows that exist now"},
+                 [this] { return memory_table_.count(); });
+    registry.add({"rdma.page_table_entries", "entries", "page table entries held for memory regions"},
+                 [this] { return memory_table_.page_entries_used(); });
+}
+
+}  // namespace ernic::rdma

@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: MIT
+#include "rdma/requester.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "rdma/engine.hpp"
+#include "rdma/queue_pair.hpp"
+
+namespace ernic::rdma {
+namespace {
+
+/// The QPs of one connection agree on a path MTU; a hostile 0 must not divide.
+std::uint32_t path_mtu_of(const QueuePair& qp) {
+    return std::max<std::uint32_t>(qp.attributes().path_mtu, 256);
+}
+
+CompletionStatus status_of(net::Syndrome syndrome) {
+    switch (syndrome) {
+        case net::Syndrome::NakInvalidRequest:
+            return CompletionStatus::RemoteInvalidRequest;
+        case net::Syndrome::NakRemoteAccess:
+            return CompletionStatus::RemoteAccess;
+        case net::Syndrome::NakRemoteOperation:
+            return CompletionStatus::RemoteOperation;
+        case net::Syndrome::Ack:
+        case net::Syndrome::RnrNak:
+        case net::Syndrome::NakSequence:
+            break;
+    }
+    return CompletionStatus::BadResponse;
+}
+
+MemoryTable::User user_of(const QueuePair& qp) {
+    return {qp.identity().pd, qp.qpn(), qp.identity().privileged};
+}
+
+net::MessageKind kind_of(Opcode opcode) {
+    switch (opcode) {
+        case Opcode::Write:
+        case Opcode::WriteImmediate:
+            return net::MessageKind::Write;
+        case Opcode::Read:
+            return net::MessageKind::ReadRequest;
+        case Opcode::CompareSwap:
+            return net::MessageKind::CompareSwap;
+        case Opcode::FetchAdd:
+            return net::MessageKind::FetchAdd;
+        case Opcode::Send:
+        case Opcode::SendImmediate:
+        case Opcode::SendInvalidate:
+        case Opcode::RegisterMr:
+        case Opcode::LocalInvalidate:
+        case Opcode::BindMw:
+            break;
+    }
+    return net::MessageKind::Send;
+}
+
+}  // namespace
+
+Requester::Requester(QueuePair& qp) : qp_(qp), timer_(qp.engine().loop(), [this] { on_timer(); }) {}
+
+void Requester::reset() {
+    stop();
+    producer_ = next_ = completed_ = sending_ = 0;
+    loaded_.reset();
+}
+
+void Requester::start(Psn first) {
+    next_psn_ = unacknowledged_ = first;
+    if (flights_.empty() && qp_.identity().type == QpType::Rc) {
+        flights_.resize(kMaxInFlight);
+    }
+}
+
+void Requester::stop() {
+    timer_.cancel();
+    failure_.reset();
+    rnr_waiting_ = false;
+    retries_ = rnr_retries_ = 0;
+    in_flight_ = reads_in_flight_ = 0;
+    bytes_in_flight_ = 0;
+    next_ = completed_ = sending_ = producer_;
+}
+
+void Requester::posted(std::uint32_t producer_index, std::uint32_t ring_mask) {
+    producer_ = next_ + ((producer_index - next_) & ring_mask);
+}
+
+std::uint32_t Requester::packets(std::uint64_t length) const {
+    const std::uint32_t mtu = path_mtu_of(qp_);
+    return length == 0 ? 1 : static_cast<std::uint32_t>((length + mtu - 1) / mtu);
+}
+
+std::uint64_t Requester::bytes_before(const Flight& under_way, Psn psn) const {
+    const std::int32_t ahead = under_way.first_psn.distance_to(psn);
+    return ahead <= 0 ? 0 : std::min(under_way.length, std::uint64_t{path_mtu_of(qp_)} * static_cast<std::uint32_t>(ahead));
+}
+
+bool Requester::load(std::uint32_t position) {
+    if (loaded_ == position) {
+        return true;
+    }
+    loaded_.reset();
+    if (!qp_.owner().fetch_send(position, current_)) {
+        return false;
+    }
+    loaded_ = position;
+    return true;
+}
+
+bool Requester::can_run() const {
+    return (qp_.state() == QpState::Rts || qp_.state() == QpState::Sqd) && !rnr_waiting_ && !failure_;
+}
+
+bool Requester::step(Budget& budget) {
+    bool more = false;
+    stepping_ = true;
+    while (can_run()) {
+        if (budget.spent()) {
+            more = true;
+            break;
+        }
+        if (sending_ != next_) {
+            Flight& under_way = flight(sending_);
+            if (is_local(under_way.opcode)) {
+                ++sending_;
+                continue;
+            }
+            const bool read_window_full =
+                under_way.opcode == Opcode::Read && under_way.sent - under_way.arrived >= 2 * kFragment;
+            if (read_window_full || bytes_in_flight_ >= kMaxBytesInFlight) {
+                break;
+            }
+            send_fragment(under_way, budget);
+            continue;
+        }
+        if (qp_.state() == QpState::Sqd || next_ == producer_ || !begin()) {
+            break;
+        }
+        if (qp_.identity().type == QpType::Ud) {
+            send_datagram(current_, next_ - 1, budget);
+        }
+    }
+    stepping_ = false;
+    qp_.owner().send_batch_done();
+    if (in_flight_ != 0) {
+        arm_timer();
+    }
+    if (qp_.state() == QpState::Sqd && in_flight_ == 0 && !failure_) {
+        qp_.drained();
+    }
+    return more;
+}
+
+CompletionStatus Requester::check_request(const WorkRequest& request) const {
+    if (request.length > kMaxMessage) {
+        return CompletionStatus::LocalLength;
+    }
+    if (is_read_like(request.opcode) && (qp_.attributes().max_rd_atomic == 0 || request.is_inline)) {
+        return CompletionStatus::LocalQpOperation;
+    }
+    // A message of one fragment is checked completely when its bytes are gathered. Longer ones, and the target of a
+    // read, are checked before anything is sent.
+    if (request.is_inline || (request.length <= kFragment && !is_read_like(request.opcode))) {
+        return CompletionStatus::Success;
+    }
+    const Use use = is_read_like(request.opcode) ? Use::LocalWrite : Use::LocalRead;
+    std::uint64_t rest = request.length;
+    for (std::uint8_t i = 0; i < request.sge_count && rest != 0; ++i) {
+        const Sge& sge = request.sges[i];
+        const std::uint64_t size = std::min<std::uint64_t>(sge.length, rest);
+        if (qp_.engine().memory_table().check(user_of(qp_), sge.lkey, sge.va, size, use) != KeyVerdict::Ok) {
+            return CompletionStatus::LocalProtection;
+        }
+        rest -= size;
+    }
+    return rest == 0 ? CompletionStatus::Success : CompletionStatus::LocalQpOperation;
+}
+
+bool Requester::begin() {
+    const std::uint32_t position = next_;
+    const bool connected = qp_.identity().type == QpType::Rc;
+    if (connected && in_flight_ >= kMaxInFlight) {
+        return false;
+    }
+    if (!load(position)) {
+        fail_request(current_.id, position, current_.opcode, CompletionStatus::LocalQpOperation);
+        return false;
+    }
+    const WorkRequest& request = current_;
+    if (!connected) {
+        ++next_;
+        return true;
+    }
+    if (request.fence && reads_in_flight_ != 0) {
+        return false;
+    }
+    if (is_local(request.opcode)) {
+        run_local(request, position);
+        return !failure_;
+    }
+    if (const CompletionStatus status = check_request(request); status != CompletionStatus::Success) {
+        fail_request(request.id, position, request.opcode, status);
+        return false;
+    }
+    if (is_read_like(request.opcode)) {
+        if (reads_in_flight_ >= qp_.attributes().max_rd_atomic) {
+            return false;
+        }
+        ++reads_in_flight_;
+    }
+    count(request);
+    const std::uint32_t psn_count = is_atomic(request.opcode) ? 1 : packets(request.length);
+    flight(position) = Flight{.id = request.id,
+                              .length = request.length,
+                              .sent = 0,
+                              .arrived = 0,
+                              .position = position,
+                              .first_psn = next_psn_,
+                              .psn_count = psn_count,
+                              .opcode = request.opcode,
+                              .signalled = request.signalled,
+                              .all_sent = false,
+                              .done = false};
+    next_psn_ = next_psn_.plus(psn_count);
+    ++in_flight_;
+    ++next_;
+    return true;
+}
+
+void Requester::count(const WorkRequest& request) {
+    const auto opcode = static_cast<std::size_t>(request.opcode);
+    ++qp_.counters().requests[opcode];
+    qp_.counters().bytes[opcode] += request.length;
+    EngineCounters& counters = qp_.engine().counters();
+    counters.requests_started.add();
+    counters.tx_messages.add();
+    counters.tx_bytes.add(request.length);
+}
+
+void Requester::run_local(const WorkRequest& request, std::uint32_t position) {
+    MemoryTable& table = qp_.engine().memory_table();
+    CompletionStatus status = CompletionStatus::LocalQpOperation;
+    switch (request.opcode) {
+        case Opcode::RegisterMr:
+            // Fast registration is a kernel privilege: a process could map any bus address with it.
+            if (qp_.identity().privileged) {
+                status = table.register_pages(user_of(qp_), request);
+            }
+            break;
+        case Opcode::LocalInvalidate:
+            status = table.invalidate(user_of(qp_), request.immediate_or_key);
+            break;
+        case Opcode::BindMw:
+            status = table.bind_window(user_of(qp_), request);
+            break;
+        default:
+            break;
+    }
+    if (status != CompletionStatus::Success) {
+        qp_.engine().counters().req_memory_management_errors.add();
+        fail_request(request.id, position, request.opcode, status);
+        return;
+    }
+    ++qp_.counters().requests[static_cast<std::size_t>(request.opcode)];
+    qp_.engine().counters().requests_started.add();
+    flight(position) = Flight{.id = request.id,
+                              .length = 0,
+                              .sent = 0,
+                              .arrived = 0,
+                              .position = position,
+                              .first_psn = next_psn_,
+                              .psn_count = 0,
+                              .opcode = request.opcode,
+                              .signalled = request.signalled,
+                              .all_sent = true,
+                              .done = true};
+    ++in_flight_;
+    ++next_;
+    if (sending_ == position) {
+        ++sending_;
+    }
+    ++qp_.counters().completed;
+    qp_.owner().send_completed(
+        {request.id, position, request.opcode, request.signalled, CompletionStatus::Success});
+    complete_front();
+}
+
+CompletionStatus Requester::gather(const WorkRequest& request, std::uint64_t offset, std::uint64_t length,
+                                   bool to_local, mem::SpanList& out) {
+    out.clear();
+    if (request.is_inline) {
+        if (offset > kMaxInline || length > kMaxInline - offset) {
+            return CompletionStatus::LocalQpOperation;
+        }
+        out.add(current_.inline_data.data() + offset, length);
+        return CompletionStatus::Success;
+    }
+    const MemoryTable& table = qp_.engine().memory_table();
+    const Use use = to_local ? Use::LocalWrite : Use::LocalRead;
+    for (std::uint8_t i = 0; i < request.sge_count && length != 0; ++i) {
+        const Sge& sge = request.sges[i];
+        if (offset >= sge.length) {
+            offset -= sge.length;
+            continue;
+        }
+        const std::uint64_t size = std::min(sge.length - offset, length);
+        if (offset > UINT64_MAX - sge.va ||
+            table.append(user_of(qp_), sge.lkey, sge.va + offset, size, use, out) != KeyVerdict::Ok) {
+            return CompletionStatus::LocalProtection;
+        }
+        length -= size;
+        offset = 0;
+    }
+    return length == 0 ? CompletionStatus::Success : CompletionStatus::LocalQpOperation;
+}
+
+void Requester::send_fragment(Flight& under_way, Budget& budget) {
+    if (!load(under_way.position) || current_.opcode != under_way.opcode || current_.length != under_way.length) {
+        // The guest changed a request that is under way.
+        fail_at(under_way, CompletionStatus::LocalQpOperation);
+        return;
+    }
+    const WorkRequest& request = current_;
+    const QpAttributes& attributes = qp_.attributes();
+    const std::uint64_t offset = under_way.sent;
+    const std::uint64_t length = std::min(under_way.length - offset, kFragment);
+    const bool last = is_atomic(request.opcode) || offset + length == under_way.length;
+
+    net::Message message;
+    mem::SpanList payload;
+    message.kind = kind_of(request.opcode);
+    if (!is_read_like(request.opcode)) {
+        if (const CompletionStatus status = gather(request, offset, length, false, payload);
+            status != CompletionStatus::Success) {
+            fail_at(under_way, status);
+            return;
+        }
+        message.payload = &payload;
+    }
+    message.route = &attributes.route;
+    message.first = offset == 0;
+    message.last = last;
+    message.solicited = last && request.solicited;
+    message.has_immediate =
+        last && (request.opcode == Opcode::SendImmediate || request.opcode == Opcode::WriteImmediate);
+    message.has_invalidate = last && request.opcode == Opcode::SendInvalidate;
+    message.acknowledge_request = last;
+    message.destination_qpn = attributes.destination_qpn;
+    message.source_qpn = qp_.qpn();
+    message.psn = under_way.first_psn.plus(static_cast<std::uint32_t>(offset / path_mtu_of(qp_))).value();
+    message.immediate = request.immediate_or_key;
+    message.invalidate_key = request.immediate_or_key;
+    message.path_mtu = static_cast<std::uint16_t>(path_mtu_of(qp_));
+    message.rkey = request.rkey;
+    message.remote_va = request.remote_va + offset;
+    message.length = length;
+    message.compare = request.compare;
+    message.swap_add = request.swap_add;
+
+    // All state is brought up to date before the message leaves: on a loopback the answer arrives inside send().
+    under_way.sent = offset + length;
+    under_way.all_sent = last;
+    bytes_in_flight_ += length;
+    if (last) {
+        sending_ = under_way.position + 1;
+        --budget.requests;
+    }
+    budget.take(length + 1);
+    qp_.engine().segment().send(message);
+}
+
+void Requester::send_datagram(const WorkRequest& request, std::uint32_t position, Budget& budget) {
+    Engine& engine = qp_.engine();
+    const Engine::AddressHandle* handle = engine.address_handle(request.ah_id);
+    CompletionStatus status = CompletionStatus::Success;
+    mem::SpanList payload;
+    if ((request.opcode != Opcode::Send && request.opcode != Opcode::SendImmediate) || handle == nullptr ||
+        handle->pd != qp_.identity().pd) {
+        status = CompletionStatus::LocalQpOperation;
+    } else if (request.length > engine.port_mtu()) {
+        status = CompletionStatus::LocalLength;
+    } else {
+        status = gather(request, 0, request.length, false, payload);
+    }
+    --budget.requests;
+    sending_ = next_;
+    if (status != CompletionStatus::Success) {
+        --next_;
+        sending_ = next_;
+        fail_request(request.id, position, request.opcode, status);
+        return;
+    }
+    budget.take(request.length + 1);
+    count(request);
+    net::Message message;
+    message.route = &handle->route;
+    message.kind = net::MessageKind::Datagram;
+    message.solicited = request.solicited;
+    message.has_immediate = request.opcode == Opcode::SendImmediate;
+    message.destination_qpn = request.destination_qpn;
+    message.source_qpn = qp_.qpn();
+    message.psn = next_psn_.value();
+    message.immediate = request.immediate_or_key;
+    // InfiniBand 10.2.5: a Q_Key with the high bit set in the request stands for the QP's own.
+    message.qkey =
+        (request.destination_qkey & 0x80000000U) != 0 ? qp_.attributes().qkey : request.destination_qkey;
+    message.length = request.length;
+    message.payload = &payload;
+    const SendCompletion completion{request.id, position, request.opcode, request.signalled,
+                                    CompletionStatus::Success};
+    next_psn_ = next_psn_.plus(1);
+    completed_ = next_;
+    engine.segment().send(message);
+    ++qp_.counters().completed;
+    qp_.owner().send_completed(completion);
+}
+
+void Requester::on_response(const net::Message& message) {
+    if ((qp_.state() != QpState::Rts && qp_.state() != QpState::Sqd) || in_flight_ == 0) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    switch (message.kind) {
+        case net::MessageKind::Acknowledge:
+            if (message.syndrome == net::Syndrome::Ack) {
+                acknowledge_through(Psn(message.psn));
+            } else {
+                on_nak(message);
+            }
+            break;
+        case net::MessageKind::ReadResponse:
+            on_read_response(message);
+            break;
+        case net::MessageKind::AtomicResponse:
+            on_atomic_response(message);
+            break;
+        default:
+            return;
+    }
+    complete_front();
+    if (!stepping_) {
+        qp_.engine().schedule(qp_);
+    }
+}
+
+void Requester::acknowledge_through(Psn psn) {
+    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    unacknowledged_ = psn.plus(1);
+    retries_ = rnr_retries_ = 0;
+    timer_.cancel();
+    for (std::uint32_t position = completed_; position != next_; ++position) {
+        Flight& under_way = flight(position);
+        if (under_way.done) {
+            continue;
+        }
+        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
+        if (psn.before(last)) {
+            break;
+        }
+        if (is_read_like(under_way.opcode)) {
+            // A later acknowledgement means that this response was lost (InfiniBand 9.7.5.1.4, implied NAK).
+            qp_.engine().counters().req_sequence_errors.add();
+            rewind(under_way.first_psn);
+            break;
+        }
+        under_way.done = true;
+    }
+}
+
+void Requester::complete_front() {
+    while (in_flight_ != 0 && flight(completed_).done) {
+        const Flight& front = flight(completed_);
+        bytes_in_flight_ -= std::min(bytes_in_flight_, front.sent);
+        if (is_read_like(front.opcode)) {
+            --reads_in_flight_;
+        }
+        --in_flight_;
+        ++completed_;
+        if (is_local(front.opcode)) {
+            continue;
+        }
+        ++qp_.counters().completed;
+        qp_.owner().send_completed(
+            {front.id, front.position, front.opcode, front.signalled, CompletionStatus::Success});
+        if (qp_.state() == QpState::Error) {
+            return;
+        }
+    }
+    if (failure_ && failure_->position == completed_) {
+        finish_failure();
+    }
+}
+
+void Requester::on_read_response(const net::Message& message) {
+    const Psn psn(message.psn);
+    for (std::uint32_t position = completed_; position != next_; ++position) {
+        Flight& under_way = flight(position);
+        const std::int32_t ahead = under_way.first_psn.distance_to(psn);
+        if (under_way.done || ahead >= static_cast<std::int32_t>(under_way.psn_count)) {
+            continue;
+        }
+        const Psn wanted =
+            under_way.first_psn.plus(static_cast<std::uint32_t>(under_way.arrived / path_mtu_of(qp_)));
+        if (ahead < 0 || under_way.opcode != Opcode::Read || !(psn == wanted) ||
+            message.length > under_way.sent - under_way.arrived || message.payload == nullptr) {
+            qp_.engine().counters().req_duplicate_responses.add();
+            return;
+        }
+        if (unacknowledged_.before(psn)) {
+            acknowledge_through(psn.plus(0xffffff));
+        }
+        mem::SpanList target;
+        if (!load(position) ||
+            gather(current_, under_way.arrived, message.length, true, target) != CompletionStatus::Success) {
+            fail_at(under_way, CompletionStatus::LocalProtection);
+            return;
+        }
+        qp_.engine().segment().mover().move(target, *message.payload);
+        under_way.arrived += message.length;
+        unacknowledged_ = psn.plus(packets(message.length));
+        retries_ = rnr_retries_ = 0;
+        timer_.cancel();
+        under_way.done = under_way.all_sent && under_way.arrived == under_way.length;
+        return;
+    }
+    qp_.engine().counters().req_duplicate_responses.add();
+}
+
+void Requester::on_atomic_response(const net::Message& message) {
+    const Psn psn(message.psn);
+    for (std::uint32_t position = completed_; position != next_; ++position) {
+        Flight& under_way = flight(position);
+        if (under_way.done || !is_atomic(under_way.opcode) || !(under_way.first_psn == psn)) {
+            continue;
+        }
+        if (unacknowledged_.before(psn)) {
+            acknowledge_through(psn.plus(0xffffff));
+        }
+        mem::SpanList target;
+        if (!load(position) ||
+            gather(current_, 0, sizeof(std::uint64_t), true, target) != CompletionStatus::Success) {
+            fail_at(under_way, CompletionStatus::LocalProtection);
+            return;
+        }
+        auto original = std::bit_cast<std::array<std::byte, sizeof(std::uint64_t)>>(message.swap_add);
+        mem::SpanList source;
+        source.add(original.data(), original.size());
+        mem::copy(target, source);
+        unacknowledged_ = psn.plus(1);
+        retries_ = rnr_retries_ = 0;
+        timer_.cancel();
+        under_way.done = true;
+        return;
+    }
+    qp_.engine().counters().req_duplicate_responses.add();
+}
+
+void Requester::on_nak(const net::Message& message) {
+    const Psn psn(message.psn);
+    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    if (unacknowledged_.before(psn)) {
+        acknowledge_through(psn.plus(0xffffff));
+        complete_front();
+    }
+    if (in_flight_ == 0 || failure_) {
+        return;
+    }
+    std::uint32_t position = completed_;
+    while (position + 1 != next_ && (flight(position).done || flight(position + 1).first_psn == psn ||
+                                     flight(position + 1).first_psn.before(psn))) {
+        ++position;
+    }
+    Flight& refused = flight(position);
+    const QpAttributes& attributes = qp_.attributes();
+    EngineCounters& counters = qp_.engine().counters();
+    switch (message.syndrome) {
+        case net::Syndrome::RnrNak:
+            ++qp_.counters().rnr_naks_received;
+            // 7 stands for "for ever" (InfiniBand 11.2.5.2).
+            if (attributes.rnr_retry != 7 && rnr_retries_ >= attributes.rnr_retry) {
+                counters.req_rnr_retry_errors.add();
+                fail_at(refused, CompletionStatus::RnrRetryExceeded);
+                return;
+            }
+            ++rnr_retries_;
+            rewind(psn);
+            rnr_waiting_ = true;
+            timer_.arm(qp_.engine().loop().clock().now() + rnr_delay(message.rnr_timer));
+            return;
+        case net::Syndrome::NakSequence:
+            counters.req_sequence_errors.add();
+            if (retries_ >= attributes.retry_count) {
+                counters.req_retry_exceeded.add();
+                fail_at(refused, CompletionStatus::RetryExceeded);
+                return;
+            }
+            ++retries_;
+            rewind(psn);
+            return;
+        case net::Syndrome::NakInvalidRequest:
+            counters.req_remote_invalid_requests.add();
+            break;
+        case net::Syndrome::NakRemoteAccess:
+            counters.req_remote_access_errors.add();
+            break;
+        case net::Syndrome::NakRemoteOperation:
+            counters.req_remote_operation_errors.add();
+            break;
+        case net::Syndrome::Ack:
+            return;
+    }
+    fail_at(refused, status_of(message.syndrome));
+}
+
+void Requester::fail_at(const Flight& under_way, CompletionStatus status) {
+    fail_request(under_way.id, under_way.position, under_way.opcode, status);
+}
+
+void Requester::fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status) {
+    if (failure_) {
+        return;
+    }
+    failure_ = Failure{id, position, opcode, status};
+    if (position == completed_) {
+        finish_failure();
+    }
+}
+
+void Requester::finish_failure() {
+    const Failure failure = *failure_;
+    EngineCounters& counters = qp_.engine().counters();
+    counters.req_completion_errors.add();
+    if (failure.status == CompletionStatus::LocalProtection || failure.status == CompletionStatus::LocalLength ||
+        failure.status == CompletionStatus::LocalQpOperation) {
+        counters.req_local_errors.add();
+    }
+    ++qp_.counters().failed;
+    qp_.owner().send_completed({failure.id, failure.position, failure.opcode, true, failure.status});
+    qp_.owner().send_batch_done();
+    qp_.fail();
+}
+
+void Requester::rewind(Psn psn) {
+    bool found = false;
+    for (std::uint32_t position = completed_; position != next_; ++position) {
+        Flight& under_way = flight(position);
+        if (under_way.done) {
+            continue;
+        }
+        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
+        if (!found && last.before(psn)) {
+            continue;
+        }
+        const std::uint64_t keep = under_way.opcode == Opcode::Read ? under_way.arrived
+                                   : found                         ? 0
+                                                                   : bytes_before(under_way, psn);
+        bytes_in_flight_ -= std::min(bytes_in_flight_, under_way.sent - std::min(under_way.sent, keep));
+        under_way.sent = keep;
+        under_way.all_sent = false;
+        if (!found) {
+            sending_ = position;
+            found = true;
+        }
+    }
+}
+
+void Requester::arm_timer() {
+    const std::uint8_t code = qp_.attributes().timeout;
+    if (timer_.armed() || code == 0 || rnr_waiting_) {
+        return;
+    }
+    timer_.arm(qp_.engine().loop().clock().now() + acknowledge_timeout(code));
+}
+
+void Requester::on_timer() {
+    if (rnr_waiting_) {
+        rnr_waiting_ = false;
+        qp_.engine().schedule(qp_);
+        return;
+    }
+    if (in_flight_ == 0 || failure_) {
+        return;
+    }
+    ++qp_.counters().timeouts;
+    std::uint32_t position = completed_;
+    while (position + 1 != next_ && flight(position).done) {
+        ++position;
+    }
+    Flight& oldest = flight(position);
+    if (retries_ >= qp_.attributes().retry_count) {
+        qp_.engine().counters().req_retry_exceeded.add();
+        fail_at(oldest, CompletionStatus::RetryExceeded);
+        return;
+    }
+    ++retries_;
+    rewind(oldest.first_psn.before(unacknowledged_) ? unacknowledged_ : oldest.first_psn);
+    qp_.engine().schedule(qp_);
+}
+
+}  // namespace ernic::rdma

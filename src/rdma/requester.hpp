@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/event_loop.hpp"
+#include "net/message.hpp"
+#include "rdma/psn.hpp"
+#include "rdma/types.hpp"
+
+namespace ernic::rdma {
+
+class QueuePair;
+
+/// What is left of an engine step.
+struct Budget {
+    std::uint64_t bytes;
+    std::uint32_t requests;
+    [[nodiscard]] bool spent() const { return bytes == 0 || requests == 0; }
+    void take(std::uint64_t count) { bytes -= count < bytes ? count : bytes; }
+};
+
+/// The sending half of a queue pair (InfiniBand 9.7.3 to 9.7.8 for RC): takes work requests in ring order, turns them
+/// into message fragments, waits for acknowledgements, repeats what was lost, and completes requests in order.
+///
+///   completed            started                 next                  posted
+///      |  in flight: sent, not acknowledged       |  waiting in the ring  |
+///      +------------------------------------------+-----------------------+----> position
+///
+/// Reads longer than kFragment are asked for in pieces, so that neither side ever has more than one piece to move.
+/// Thread: device.
+class Requester {
+  public:
+    explicit Requester(QueuePair& qp);
+
+    /// Back to position 0 with nothing in flight.
+    void reset();
+    /// Entering RTS from RTR: the first PSN.
+    void start(Psn first);
+    /// No more sending or timers; requests in flight are forgotten (the owner flushes them).
+    void stop();
+
+    /// `count` further requests stand in the ring.
+    void posted(std::uint32_t producer_index, std::uint32_t ring_mask);
+
+    /// Runs requests within `budget`; true when there is more to do at once.
+    bool step(Budget& budget);
+
+    void on_response(const net::Message& message);
+
+    /// Nothing sent is waiting for an acknowledgement and no request is half sent.
+    [[nodiscard]] bool idle() const { return in_flight_ == 0 && !failure_; }
+    [[nodiscard]] bool has_posted() const { return next_ != producer_; }
+    /// The PSN the next packet will carry, for QUERY_QP.
+    [[nodiscard]] Psn next_psn() const { return next_psn_; }
+
+  private:
+    /// One request under way.
+    struct Flight {
+        std::uint64_t id;
+        std::uint64_t length;
+        /// Bytes handed to the segment (for a read: asked for) since the last rewind.
+        std::uint64_t sent;
+        /// Bytes of a read that have arrived in order.
+        std::uint64_t arrived;
+        std::uint32_t position;
+        Psn first_psn;
+        std::uint32_t psn_count;
+        Opcode opcode;
+        bool signalled;
+        bool all_sent;
+        /// Acknowledged, answered, or (local operations) executed.
+        bool done;
+    };
+    struct Failure {
+        std::uint64_t id;
+        std::uint32_t position;
+        Opcode opcode;
+        CompletionStatus status;
+    };
+
+    [[nodiscard]] bool can_run() const;
+    Flight& flight(std::uint32_t position) { return flights_[position % flights_.size()]; }
+    /// Decodes the request at `position` into current_ unless it is there already.
+    bool load(std::uint32_t position);
+    /// Starts the request at next_. False when it must wait or has failed.
+    bool begin();
+    void run_local(const WorkRequest& request, std::uint32_t position);
+    void send_datagram(const WorkRequest& request, std::uint32_t position, Budget& budget);
+    /// Sends the next fragment of the request under way at `position`.
+    void send_fragment(Flight& under_way, Budget& budget);
+    CompletionStatus gather(const WorkRequest& request, std::uint64_t offset, std::uint64_t length, bool to_local,
+                            mem::SpanList& out);
+    CompletionStatus check_request(const WorkRequest& request) const;
+
+    void acknowledge_through(Psn psn);
+    void complete_front();
+    void on_read_response(const net::Message& message);
+    void on_atomic_response(const net::Message& message);
+    void on_nak(const net::Message& message);
+    /// Fails the request at `position` once everything before it has completed.
+    void fail_at(const Flight& under_way, CompletionStatus status);
+    void fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status);
+    void finish_failure();
+    /// Starts again from the packet `psn` (or from the oldest unacknowledged one).
+    void rewind(Psn psn);
+    void arm_timer();
+    void on_timer();
+    [[nodiscard]] std::uint32_t packets(std::uint64_t length) const;
+    [[nodiscard]] std::uint64_t bytes_before(const Flight& under_way, Psn psn) const;
+    void count(const WorkRequest& request);
+
+    QueuePair& qp_;
+    Timer timer_;
+    std::vector<Flight> flights_;
+    WorkRequest current_;
+    std::optional<std::uint32_t> loaded_;
+    std::uint32_t producer_ = 0;   ///< one past the last posted request
+    std::uint32_t next_ = 0;       ///< next request to begin
+    std::uint32_t completed_ = 0;  ///< oldest request not yet completed
+    std::uint32_t in_flight_ = 0;  ///< requests in flights_, from completed_ on
+    std::uint32_t sending_ = 0;    ///< position of the oldest flight with fragments left to send
+    std::uint32_t reads_in_flight_ = 0;
+    std::uint64_t bytes_in_flight_ = 0;
+    Psn next_psn_;
+    Psn unacknowledged_;  ///< oldest PSN without acknowledgement
+    std::uint32_t retries_ = 0;
+    std::uint32_t rnr_retries_ = 0;
+    bool rnr_waiting_ = false;
+    /// Inside step(): answers that arrive at once need no further scheduling.
+    bool stepping_ = false;
+    std::optional<Failure> failure_;
+};
+
+}  // namespace ernic::rdma

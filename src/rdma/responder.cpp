@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: MIT
+#include "rdma/responder.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "net/route.hpp"
+#include "rdma/engine.hpp"
+#include "rdma/queue_pair.hpp"
+
+namespace ernic::rdma {
+namespace {
+
+/// BTH, DETH and ICRC around a datagram's payload.
+constexpr std::size_t kDatagramOverhead = 12 + 8 + 4;
+constexpr std::size_t kImmediateSize = 4;
+
+MemoryTable::User remote_user(const QueuePair& qp) {
+    return {qp.identity().pd, qp.qpn(), qp.identity().remote_privileged};
+}
+
+ReceiveKind kind_of(const net::Message& message) {
+    if (message.has_immediate) {
+        return ReceiveKind::SendImmediate;
+    }
+    return message.has_invalidate ? ReceiveKind::SendInvalidate : ReceiveKind::Send;
+}
+
+}  // namespace
+
+void Responder::reset() {
+    producer_ = next_ = 0;
+    msn_ = 0;
+    peer_heard_ = false;
+    stop();
+}
+
+void Responder::start(Psn expected) {
+    expected_ = expected;
+    msn_ = 0;
+    peer_heard_ = false;
+    nak_sent_ = false;
+    for (AtomicResult& result : atomics_) {
+        result.valid = false;
+    }
+}
+
+void Responder::stop() {
+    receive_in_hand_ = false;
+    message_open_ = false;
+    received_ = 0;
+    nak_sent_ = false;
+}
+
+void Responder::posted(std::uint32_t producer_index, std::uint32_t ring_mask) {
+    producer_ = next_ + ((producer_index - next_) & ring_mask);
+}
+
+std::uint32_t Responder::packets(std::uint64_t length) const {
+    const std::uint32_t mtu = std::max<std::uint32_t>(qp_.attributes().path_mtu, 256);
+    return length == 0 ? 1 : static_cast<std::uint32_t>((length + mtu - 1) / mtu);
+}
+
+void Responder::on_request(const net::Message& message) {
+    if (!peer_heard_) {
+        peer_heard_ = true;
+        if (qp_.state() == QpState::Rtr) {
+            qp_.owner().raise(QpEvent::CommunicationEstablished);
+        }
+    }
+    const std::int32_t ahead = expected_.distance_to(Psn(message.psn));
+    if (ahead < 0) {
+        qp_.engine().counters().resp_duplicate_requests.add();
+        on_duplicate(message);
+        return;
+    }
+    if (ahead > 0) {
+        qp_.engine().counters().resp_out_of_sequence.add();
+        if (!nak_sent_) {
+            nak_sent_ = true;
+            acknowledge(net::Syndrome::NakSequence, expected_);
+        }
+        return;
+    }
+    nak_sent_ = false;
+    const bool continues = message.kind == net::MessageKind::Send || message.kind == net::MessageKind::Write;
+    if (message.first == message_open_ || (message_open_ && (!continues || message.kind != open_kind_))) {
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+        return;
+    }
+    switch (message.kind) {
+        case net::MessageKind::Send:
+            on_send(message);
+            break;
+        case net::MessageKind::Write:
+            on_write(message);
+            break;
+        case net::MessageKind::ReadRequest:
+            on_read(message);
+            break;
+        case net::MessageKind::CompareSwap:
+        case net::MessageKind::FetchAdd:
+            on_atomic(message);
+            break;
+        default:
+            break;
+    }
+}
+
+bool Responder::take_receive(const net::Message& message) {
+    if (next_ == producer_) {
+        ++qp_.counters().rnr_naks_sent;
+        qp_.engine().counters().resp_out_of_buffer.add();
+        qp_.engine().counters().resp_rnr_naks.add();
+        acknowledge(net::Syndrome::RnrNak, Psn(message.psn));
+        return false;
+    }
+    if (!qp_.owner().fetch_receive(next_, receive_)) {
+        refuse(message, net::Syndrome::NakRemoteOperation, QpEvent::Fatal, CompletionStatus::LocalQpOperation);
+        return false;
+    }
+    ++next_;
+    receive_in_hand_ = true;
+    return true;
+}
+
+CompletionStatus Responder::scatter(std::uint64_t offset, std::uint64_t length, mem::SpanList& out) {
+    const MemoryTable& table = qp_.engine().memory_table();
+    const MemoryTable::User user{qp_.identity().pd, qp_.qpn(), qp_.identity().privileged};
+    for (std::uint8_t i = 0; i < receive_.sge_count && length != 0; ++i) {
+        const Sge& sge = receive_.sges[i];
+        if (offset >= sge.length) {
+            offset -= sge.length;
+            continue;
+        }
+        const std::uint64_t size = std::min(sge.length - offset, length);
+        if (offset > UINT64_MAX - sge.va ||
+            table.append(user, sge.lkey, sge.va + offset, size, Use::LocalWrite, out) != KeyVerdict::Ok) {
+            return CompletionStatus::LocalProtection;
+        }
+        length -= size;
+        offset = 0;
+    }
+    return length == 0 ? CompletionStatus::Success : CompletionStatus::LocalLength;
+}
+
+void Responder::on_send(const net::Message& message) {
+    if (message.first) {
+        if (!take_receive(message)) {
+            return;
+        }
+        received_ = 0;
+        message_open_ = true;
+        open_kind_ = message.kind;
+    }
+    mem::SpanList target;
+    const CompletionStatus status = scatter(received_, message.length, target);
+    if (status == CompletionStatus::LocalLength) {
+        qp_.engine().counters().resp_local_length_errors.add();
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, status);
+        return;
+    }
+    if (status != CompletionStatus::Success) {
+        refuse(message, net::Syndrome::NakRemoteOperation, QpEvent::Fatal, status);
+        return;
+    }
+    qp_.engine().segment().mover().move(target, *message.payload);
+    received_ += message.length;
+    if (message.last && message.has_invalidate &&
+        qp_.engine().memory_table().invalidate(remote_user(qp_), message.invalidate_key) !=
+            CompletionStatus::Success) {
+        qp_.engine().counters().resp_access_errors.add();
+        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+        return;
+    }
+    advance(message);
+    if (message.last) {
+        complete_receive(message, kind_of(message), received_);
+    }
+    if (message.acknowledge_request) {
+        acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
+    }
+}
+
+void Responder::on_write(const net::Message& message) {
+    mem::SpanList target;
+    // InfiniBand 9.7.4.1.5: a zero-length write does not look at its key.
+    if (!qp_.attributes().remote_write ||
+        (message.length != 0 &&
+         qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, message.length,
+                                            Use::RemoteWrite, target) != KeyVerdict::Ok)) {
+        qp_.engine().counters().resp_access_errors.add();
+        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+        return;
+    }
+    // Only the last packet of a write with immediate needs a receive request, so only that one can be RNR-NAKed.
+    if (message.last && message.has_immediate && !take_receive(message)) {
+        return;
+    }
+    if (message.first) {
+        received_ = 0;
+        message_open_ = true;
+        open_kind_ = message.kind;
+    }
+    qp_.engine().segment().mover().move(target, *message.payload);
+    received_ += message.length;
+    advance(message);
+    if (message.last && message.has_immediate) {
+        complete_receive(message, ReceiveKind::WriteImmediate, received_);
+    }
+    if (message.acknowledge_request) {
+        acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
+    }
+}
+
+void Responder::send_read_response(const net::Message& request) {
+    std::uint64_t offset = 0;
+    Psn psn(request.psn);
+    do {
+        const std::uint64_t length = std::min(request.length - offset, kFragment);
+        mem::SpanList source;
+        if (length != 0 &&
+            qp_.engine().memory_table().append(remote_user(qp_), request.rkey, request.remote_va + offset, length,
+                                               Use::RemoteRead, source) != KeyVerdict::Ok) {
+            qp_.engine().counters().resp_access_errors.add();
+            refuse(request, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+            return;
+        }
+        net::Message response;
+        response.route = &qp_.attributes().route;
+        response.kind = net::MessageKind::ReadResponse;
+        response.first = offset == 0;
+        response.last = offset + length == request.length;
+        response.destination_qpn = qp_.attributes().destination_qpn;
+        response.source_qpn = qp_.qpn();
+        response.psn = psn.value();
+        response.msn = msn_;
+        response.path_mtu = static_cast<std::uint16_t>(qp_.attributes().path_mtu);
+        response.length = length;
+        response.payload = &source;
+        offset += length;
+        psn = psn.plus(packets(length));
+        qp_.engine().segment().send(response);
+    } while (offset < request.length && qp_.state() != QpState::Error);
+}
+
+void Responder::on_read(const net::Message& message) {
+    if (!qp_.attributes().remote_read ||
+        (message.length != 0 &&
+         qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va, message.length,
+                                           Use::RemoteRead) != KeyVerdict::Ok)) {
+        qp_.engine().counters().resp_access_errors.add();
+        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+        return;
+    }
+    expected_ = expected_.plus(packets(message.length));
+    msn_ = (msn_ + 1) & 0xffffffU;
+    send_read_response(message);
+}
+
+void Responder::on_atomic(const net::Message& message) {
+    mem::SpanList target;
+    if (message.remote_va % sizeof(std::uint64_t) != 0) {
+        qp_.engine().counters().resp_invalid_requests.add();
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+        return;
+    }
+    if (!qp_.attributes().remote_atomic ||
+        qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, sizeof(std::uint64_t),
+                                           Use::RemoteAtomic, target) != KeyVerdict::Ok ||
+        target.count() != 1 ||
+        reinterpret_cast<std::uintptr_t>(target.begin()->data) % alignof(std::uint64_t) != 0) {
+        qp_.engine().counters().resp_access_errors.add();
+        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+        return;
+    }
+    // ATOMIC_GLOB is advertised: the operation must be atomic towards the guest's CPUs too.
+    std::atomic_ref<std::uint64_t> value(*reinterpret_cast<std::uint64_t*>(target.begin()->data));
+    std::uint64_t original = message.compare;
+    if (message.kind == net::MessageKind::FetchAdd) {
+        original = value.fetch_add(message.swap_add);
+    } else {
+        value.compare_exchange_strong(original, message.swap_add);
+    }
+    atomics_[next_atomic_] = {Psn(message.psn), original, true};
+    next_atomic_ = (next_atomic_ + 1) % atomics_.size();
+    expected_ = expected_.plus(1);
+    msn_ = (msn_ + 1) & 0xffffffU;
+
+    net::Message response;
+    response.route = &qp_.attributes().route;
+    response.kind = net::MessageKind::AtomicResponse;
+    response.destination_qpn = qp_.attributes().destination_qpn;
+    response.source_qpn = qp_.qpn();
+    response.psn = message.psn;
+    response.msn = msn_;
+    response.swap_add = original;
+    qp_.engine().segment().send(response);
+}
+
+void Responder::on_duplicate(const net::Message& message) {
+    switch (message.kind) {
+        case net::MessageKind::Send:
+        case net::MessageKind::Write:
+            acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
+            break;
+        case net::MessageKind::ReadRequest:
+            send_read_response(message);
+            break;
+        case net::MessageKind::CompareSwap:
+        case net::MessageKind::FetchAdd:
+            for (const AtomicResult& result : atomics_) {
+                if (result.valid && result.psn == Psn(message.psn)) {
+                    net::Message response;
+                    response.route = &qp_.attributes().route;
+                    response.kind = net::MessageKind::AtomicResponse;
+                    response.destination_qpn = qp_.attributes().destination_qpn;
+                    response.source_qpn = qp_.qpn();
+                    response.psn = message.psn;
+                    response.msn = msn_;
+                    response.swap_add = result.original;
+                    qp_.engine().segment().send(response);
+                    return;
+                }
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+void Responder::advance(const net::Message& message) {
+    expected_ = expected_.plus(packets(message.length));
+    if (message.last) {
+        msn_ = (msn_ + 1) & 0xffffffU;
+        message_open_ = false;
+    }
+    ++qp_.counters().received;
+    qp_.counters().received_bytes += message.length;
+    qp_.engine().counters().rx_messages.add();
+    qp_.engine().counters().rx_bytes.add(message.length);
+}
+
+void Responder::complete_receive(const net::Message& message, ReceiveKind kind, std::uint64_t length) {
+    receive_in_hand_ = false;
+    ReceiveCompletion completion;
+    completion.id = receive_.id;
+    completion.kind = kind;
+    completion.solicited = message.solicited;
+    completion.length = static_cast<std::uint32_t>(length);
+    completion.source_qpn = message.source_qpn;
+    completion.immediate_or_key = message.has_invalidate ? message.invalidate_key : message.immediate;
+    qp_.owner().receive_completed(completion);
+}
+
+void Responder::acknowledge(net::Syndrome syndrome, Psn psn) {
+    net::Message response;
+    response.route = &qp_.attributes().route;
+    response.kind = net::MessageKind::Acknowledge;
+    response.syndrome = syndrome;
+    response.rnr_timer = qp_.attributes().min_rnr_timer;
+    response.destination_qpn = qp_.attributes().destination_qpn;
+    response.source_qpn = qp_.qpn();
+    response.psn = psn.value();
+    response.msn = msn_;
+    qp_.engine().segment().send(response);
+}
+
+void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event, CompletionStatus local) {
+    EngineCounters& counters = qp_.engine().counters();
+    if (syndrome == net::Syndrome::NakInvalidRequest) {
+        counters.resp_invalid_requests.add();
+    } else if (syndrome == net::Syndrome::NakRemoteOperation) {
+        counters.resp_operation_errors.add();
+    }
+    acknowledge(syndrome, Psn(message.psn));
+    if (receive_in_hand_) {
+        receive_in_hand_ = false;
+        counters.resp_completion_errors.add();
+        ReceiveCompletion completion;
+        completion.id = receive_.id;
+        completion.status = local;
+        completion.solicited = true;
+        completion.source_qpn = message.source_qpn;
+        qp_.owner().receive_completed(completion);
+    }
+    qp_.owner().raise(event);
+    qp_.fail();
+}
+
+void Responder::on_datagram(const net::Message& message) {
+    constexpr std::uint64_t kHeader = 40;
+    if (next_ == producer_ || !qp_.owner().fetch_receive(next_, receive_)) {
+        ++qp_.counters().dropped;
+        qp_.engine().counters().datagrams_dropped.add();
+        qp_.engine().counters().resp_out_of_buffer.add();
+        return;
+    }
+    mem::SpanList target;
+    if (scatter(0, kHeader + message.length, target) != CompletionStatus::Success) {
+        // An error completion would flush the whole receive queue; a datagram that does not fit is lost instead.
+        ++qp_.counters().dropped;
+        qp_.engine().counters().datagrams_dropped.add();
+        qp_.engine().counters().resp_local_length_errors.add();
+        return;
+    }
+    ++next_;
+    const std::uint64_t padding = (4 - message.length % 4) % 4;
+    auto header = net::network_header(*message.route, kDatagramOverhead + message.length + padding +
+                                                          (message.has_immediate ? kImmediateSize : 0));
+    mem::SpanList source;
+    source.add(header.data(), header.size());
+    for (const mem::SpanList::Piece& piece : *message.payload) {
+        source.add(piece.data, piece.size);
+    }
+    qp_.engine().segment().mover().move(target, source);
+    ++qp_.counters().received;
+    qp_.counters().received_bytes += message.length;
+    qp_.engine().counters().rx_messages.add();
+    qp_.engine().counters().rx_bytes.add(message.length);
+
+    ReceiveCompletion completion;
+    completion.id = receive_.id;
+    completion.kind = message.has_immediate ? ReceiveKind::SendImmediate : ReceiveKind::Send;
+    completion.solicited = message.solicited;
+    completion.length = static_cast<std::uint32_t>(kHeader + message.length);
+    completion.source_qpn = message.source_qpn;
+    completion.immediate_or_key = message.immediate;
+    completion.route = message.route;
+    qp_.owner().receive_completed(completion);
+}
+
+}  // namespace ernic::rdma

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "net/message.hpp"
+#include "rdma/psn.hpp"
+#include "rdma/types.hpp"
+
+namespace ernic::rdma {
+
+class QueuePair;
+
+/// The receiving half of a queue pair (InfiniBand 9.7.4, 9.7.5 for RC; 9.8.3 for UD): checks keys and rights, puts
+/// payload into place, takes receive requests, answers. Thread: device.
+class Responder {
+  public:
+    explicit Responder(QueuePair& qp) : qp_(qp) {}
+
+    void reset();
+    /// Entering RTR: the PSN expected first.
+    void start(Psn expected);
+    /// Entering Error: what is half received is dropped.
+    void stop();
+
+    void posted(std::uint32_t producer_index, std::uint32_t ring_mask);
+
+    /// A request of a connected peer.
+    void on_request(const net::Message& message);
+    /// An unreliable datagram; Q_Key already checked by the engine.
+    void on_datagram(const net::Message& message);
+
+    [[nodiscard]] Psn expected_psn() const { return expected_; }
+
+  private:
+    struct AtomicResult {
+        Psn psn;
+        std::uint64_t original = 0;
+        bool valid = false;
+    };
+
+    void on_send(const net::Message& message);
+    void on_write(const net::Message& message);
+    void on_read(const net::Message& message);
+    void on_atomic(const net::Message& message);
+    void on_duplicate(const net::Message& message);
+    /// Takes the next receive request; false (and an RNR NAK sent) when none is posted.
+    bool take_receive(const net::Message& message);
+    /// Host bytes of [offset, offset + length) of the receive request in hand.
+    CompletionStatus scatter(std::uint64_t offset, std::uint64_t length, mem::SpanList& out);
+    void complete_receive(const net::Message& message, ReceiveKind kind, std::uint64_t length);
+    void advance(const net::Message& message);
+    void acknowledge(net::Syndrome syndrome, Psn psn);
+    /// NAK, error completion for a receive in hand, QP to Error.
+    void refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event, CompletionStatus local);
+    [[nodiscard]] std::uint32_t packets(std::uint64_t length) const;
+    void send_read_response(const net::Message& request);
+
+    QueuePair& qp_;
+    std::uint32_t producer_ = 0;
+    std::uint32_t next_ = 0;
+    Psn expected_;
+    std::uint32_t msn_ = 0;
+    ReceiveRequest receive_;
+    bool receive_in_hand_ = false;
+    bool message_open_ = false;
+    net::MessageKind open_kind_ = net::MessageKind::Send;
+    std::uint64_t received_ = 0;
+    bool peer_heard_ = false;
+    /// A sequence NAK has been sent for this gap; further packets of the gap are dropped silently.
+    bool nak_sent_ = false;
+    std::array<AtomicResult, kAtomicHistory> atomics_;
+    std::size_t next_atomic_ = 0;
+};
+
+}  // namespace ernic::rdma

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include "vfio_user/server.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "vfio_user/limits.hpp"
+
+namespace ernic::vfio_user {
+
+Server::Server(EventLoop& loop, metrics::Registry& registry, log::Logger logger, SocketOptions options)
+    : loop_(loop),
+      logger_(std::move(logger)),
+      options_(std::move(options)),
+      dma_(loop, counters_, logger_),
+      irqs_(counters_, logger_),
+      accept_pause_(loop, [this] { loop_.modify(socket_.fd(), EPOLLIN); }),
+      check_timer_(loop, [this] {
+          if (session_) {
+              session_->verify_shared_memory(check_page_);
+              after_output(session_->flush());
+          }
+      }) {
+    counters_.register_in(registry);
+    registry.add({"vfio_user.connected", "clients", "1 while a VMM is connected."},
+                 [this] { return session_ ? 1U : 0U; });
+    registry.add({"vfio_user.dma_regions", "maps", "Pieces of guest memory mapped now."},
+                 [this] { return dma_.size(); });
+    registry.add({"vfio_user.mapped_files", "files", "Guest memory files mapped into this process now."},
+                 [this] { return dma_.files().files(); });
+}
+
+Server::~Server() {
+    function_ = nullptr;
+    close();
+}
+
+void Server::attach(pci::Function& function) {
+    assert(socket_.fd() < 0);
+    function_ = &function;
+    irqs_.attach(function);
+}
+
+Status Server::listen() {
+    assert(function_ != nullptr);
+    auto socket = SocketPath::listen(options_);
+    if (!socket) {
+        return socket.error();
+    }
+    socket_ = std::move(*socket);
+    loop_.add(socket_.fd(), EPOLLIN, [this](std::uint32_t) { on_listener(); });
+    logger_.info("listening on {}", socket_.path());
+    return Done{};
+}
+
+void Server::close() {
+    if (session_) {
+        drop_client();
+    }
+    accept_pause_.cancel();
+    if (socket_.fd() >= 0) {
+        loop_.remove(socket_.fd());
+        socket_.close();
+    }
+}
+
+void Server::on_listener() {
+    for (int i = 0; i < kListenBacklog; ++i) {
+        UniqueFd socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (socket.valid()) {
+            accept_one(std::move(socket));
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+            // The client stays in the backlog and the listener readable: without a pause this would spin.
+            logger_.warn("cannot accept a client: {}", std::strerror(errno));
+            loop_.modify(socket_.fd(), 0);
+            accept_pause_.arm(loop_.clock().now() + kAcceptPause);
+        }
+        return;
+    }
+}
+
+void Server::accept_one(UniqueFd socket) {
+    // A VMM that died and its successor may become visible in the same round of the loop, in either order.
+    if (session_ && client_has_gone()) {
+        drop_client();
+    }
+    if (session_) {
+        counters_.clients_refused.add();
+        logger_.warn_limited(refuse_limiter_, "another client was refused: one VM is connected already");
+        return;
+    }
+    counters_.clients.add();
+    logger_.info("client connected");
+    const int fd = socket.get();
+    session_ = std::make_unique<Session>(
+        std::move(socket), Session::Context{loop_, *function_, dma_, irqs_, counters_, logger_});
+    watching_output_ = false;
+    loop_.add(fd, EPOLLIN, [this](std::uint32_t events) { on_client(events); });
+}
+
+bool Server::client_has_gone() const {
+    pollfd state{session_->fd(), POLLRDHUP, 0};
+    return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void Server::on_client(std::uint32_t events) {
+    if ((events & EPOLLOUT) != 0) {
+        after_output(session_->flush());
+    }
+    if ((events & ~EPOLLOUT) == 0) {
+        return;
+    }
+    for (unsigned i = 0; session_ && i < kReadsPerWakeup; ++i) {
+        if (receive() != Connection::Received::DataAndFds) {
+            return;
+        }
+    }
+}
+
+bool Server::poll() {
+    return session_ && receive() != Connection::Received::Nothing;
+}
+
+Connection::Received Server::receive() {
+    const Connection::Received received = session_->receive();
+    if (received != Connection::Received::Nothing) {
+        after_output(received != Connection::Received::Closed);
+    }
+    return received;
+}
+
+/// Output was tried: a client that is gone is dropped, one whose socket is full is waited for.
+void Server::after_output(bool alive) {
+    if (!alive) {
+        drop_client();
+    } else if (session_->unsent() != watching_output_) {
+        watching_output_ = session_->unsent();
+        loop_.modify(session_->fd(), watching_output_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    }
+}
+
+/// The order matters: DMA stops before its memory goes, and the device is quiet before the next client comes.
+void Server::drop_client() {
+    if (function_ != nullptr) {
+        function_->reset();
+    }
+    dma_.memory().set_enabled(false);
+    check_timer_.cancel();
+    loop_.remove(session_->fd());
+    session_.reset();
+    irqs_.clear();
+    dma_.clear();
+    logger_.info("client disconnected");
+}
+
+void Server::verify_shared_memory(mem::Iova iova) {
+    check_page_ = iova;
+    check_timer_.arm(loop_.clock().now());
+}
+
+}  // namespace ernic::vfio_user
