@@ -56,10 +56,12 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     std::string_view best = candidates.front();
     std::size_t best_distance = SIZE_MAX;
     for (const std::string_view candidate : candidates) {
-        // In half errors, so that a shortened word can be nearer than any mistyped one.
+        // In half errors: a shortened word is nearer than any mistyped one, a lengthened one than two errors.
         std::size_t distance = 2 * edit_distance(word, candidate);
-        if (distance > 1 && (starts_with(candidate, word) || starts_with(word, candidate))) {
+        if (distance > 1 && starts_with(candidate, word)) {
             distance = 1;
+        } else if (distance > 3 && starts_with(word, candidate)) {
+            distance = 3;
         }
         if (distance < best_distance) {
             best = candidate;

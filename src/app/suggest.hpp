@@ -12,8 +12,9 @@ namespace ernic::app {
 /// Thread: any. Fails: never.
 [[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `word`, the first one among equals. A candidate that starts with `word`, or that `word`
-/// starts with, is nearer than one with a typing error: people shorten (`loop`) and lengthen (`warning`) more than they mistype.
+/// The candidate nearest to `word`, the first one among equals. People also shorten (`loop`) and lengthen (`warning`),
+/// so a candidate that starts with `word` beats one with a typing error, and one that `word` starts with beats one with
+/// two of them.
 /// Thread: any. Precondition: `candidates` is not empty; the result lives as long as they do.
 [[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 

@@ -44,6 +44,9 @@ TEST(Nearest, TakesAShortenedOrLengthenedWordForTheWord) {
     EXPECT_EQ(nearest("loop", kBackends), "loopback");
     constexpr std::array<std::string_view, 3> kLevels = {"none", "error", "warn"};
     EXPECT_EQ(nearest("WARNING", kLevels), "warn");
+    constexpr std::array<std::string_view, 2> kOptions = {"--socket", "--socket-group"};
+    EXPECT_EQ(nearest("--socket-grup", kOptions), "--socket-group");
+    EXPECT_EQ(nearest("--socket-path", kOptions), "--socket");
 }
 
 TEST(UnknownWord, NamesTheNearestAndAllValidWords) {

@@ -66,12 +66,20 @@ void Interrupts::fire_if_due(std::uint16_t vector) {
     msix_.raise(vector);
 }
 
+void Interrupts::unmask(std::uint16_t vector) {
+    Vector& state = vectors_[vector];
+    state.masked = false;
+    if (state.event_mode && event_unmask_) {
+        event_unmask_(vector);
+    }
+}
+
 void Interrupts::write_credits(std::uint16_t vector, std::uint32_t value) {
     Vector& state = vectors_[vector];
     const auto returned = static_cast<std::int16_t>(value & wire::ionic::kCreditsCountMask);
-    const bool unmask = (value & wire::ionic::kCreditsUnmask) != 0;
+    const bool unmask_requested = (value & wire::ionic::kCreditsUnmask) != 0;
     if (!state.event_mode) {
-        if (unmask && returned == 0 && !state.posted_since_fire) {
+        if (unmask_requested && returned == 0 && !state.posted_since_fire) {
             // The driver looked after the last interrupt and found nothing: what is left was consumed without
             // being returned (netpoll, ionic_tx_napi beside RX work). Without this the vector would fire for
             // ever.
@@ -81,8 +89,8 @@ void Interrupts::write_credits(std::uint16_t vector, std::uint32_t value) {
         state.credits =
             static_cast<std::uint32_t>(std::clamp(left, 0, static_cast<std::int32_t>(kMaxCredits)));
     }
-    if (unmask) {
-        state.masked = false;
+    if (unmask_requested) {
+        unmask(vector);
     }
     fire_if_due(vector);
 }
@@ -96,8 +104,12 @@ void Interrupts::write_register(std::uint16_t vector, std::uint32_t index, std::
             break;
         case kMask:
             if ((bytes_given & 1U) != 0) {
-                state.masked = (value & 1U) != 0;
-                fire_if_due(vector);
+                if ((value & 1U) != 0) {
+                    state.masked = true;
+                } else {
+                    unmask(vector);
+                    fire_if_due(vector);
+                }
             }
             break;
         case kCredits:

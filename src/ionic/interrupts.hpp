@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -32,6 +34,13 @@ class Interrupts {
     /// At least one RDMA event has become visible to the guest. Fails: ignored when out of range.
     void post_event(std::uint16_t vector);
 
+    /// Called when the guest unmasks a vector in event mode: whatever was posted before the interrupt has
+    /// been read
+    /// (`ionic_rdma` 7.2 unmasks only after it found its queue empty). May post again.
+    void on_event_unmask(std::function<void(std::uint16_t vector)> handler) {
+        event_unmask_ = std::move(handler);
+    }
+
     /// Guest access to the register file; `offset` counts from its start. Any width; bytes outside read 0.
     void read(std::uint32_t offset, MutableBytes out) const;
     void write(std::uint32_t offset, Bytes data);
@@ -52,6 +61,7 @@ class Interrupts {
         bool posted_since_fire = false;
     };
 
+    void unmask(std::uint16_t vector);
     void fire_if_due(std::uint16_t vector);
     void write_register(std::uint16_t vector, std::uint32_t index, std::uint32_t value,
                         std::uint32_t bytes_given);
@@ -60,6 +70,7 @@ class Interrupts {
 
     pci::Msix& msix_;
     std::vector<Vector> vectors_;
+    std::function<void(std::uint16_t)> event_unmask_;
 };
 
 }  // namespace ernic::ionic

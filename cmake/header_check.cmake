@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# CTest `headers`: every header under src/ compiles alone, twice included. One tiny source per header, built only on demand.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src src/*.hpp)
+set(header_sources)
+foreach(header IN LISTS headers)
+  string(REPLACE "/" "." name ${header})
+  set(source ${CMAKE_BINARY_DIR}/header_check/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${header}\"\n#include \"${header}\"  // NOLINT\n")
+  list(APPEND header_sources ${source})
+endforeach()
+add_library(header_check OBJECT EXCLUDE_FROM_ALL ${header_sources})
+target_link_libraries(header_check PRIVATE ernic_app)
+set_target_properties(header_check PROPERTIES CXX_CLANG_TIDY "")
+add_test(NAME headers COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target header_check)
+# Two builds at once in one tree would disturb each other.
+set_tests_properties(headers PROPERTIES RUN_SERIAL TRUE LABELS build)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Starting, idling, ending: times, signals, the sandbox."""
+
+import os
+import pathlib
+import signal
+import time
+import unittest
+
+from support import Client, Server, ServerTest
+
+
+class Life(ServerTest):
+    def test_each_ending_signal_ends_it_cleanly_within_200_ms(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=number.name):
+                server = self.start()
+                code, took = server.end(number)
+                self.assertEqual(code, 0)
+                self.assertLess(took, 0.2)
+                self.assertFalse(self.socket.exists())
+                self.assertIn(b"ending", server.log)
+
+    def test_it_ends_as_fast_with_a_client(self):
+        server = self.start()
+        with Client(self.socket) as client:
+            client.negotiate()
+            os.close(client.map_memory(0x100000, 1 << 20))
+            code, took = server.end()
+            self.assertEqual(code, 0)
+            self.assertLess(took, 0.2)
+            self.assertFalse(self.socket.exists())
+            self.assertEqual(client.socket.recv(1), b"", "the client must see the end")
+
+    def test_a_client_that_hangs_up_ends_nothing(self):
+        server = self.start()
+        for _ in range(20):
+            Client(self.socket).socket.close()
+        with Client(self.socket) as client:
+            client.negotiate()
+        self.assertEqual(server.end()[0], 0)
+
+    def test_it_listens_within_50_ms(self):
+        if self.instrumented():
+            self.skipTest("instrumented build")
+        times = []
+        for _ in range(5):
+            with Server(self.socket, "--log-level", "none") as server:
+                times.append(server.wait_until_connectable())
+                server.end()
+        self.assertLess(min(times), 0.05, times)
+
+    def test_an_idle_server_never_wakes_up(self):
+        server = self.start()
+        with Client(self.socket) as client:
+            client.negotiate()
+            for who in ("with a client", "after it left"):
+                with self.subTest(who):
+                    time.sleep(0.3)  # let the last activity end
+                    before = server.status("voluntary_ctxt_switches")
+                    time.sleep(1.0)
+                    self.assertEqual(server.status("voluntary_ctxt_switches"), before)
+                client.socket.close()
+
+    def test_it_is_small(self):
+        if self.instrumented():
+            self.skipTest("instrumented build")
+        server = self.start()
+        self.assertLess(int(server.status("VmRSS").split()[0]), 24 * 1024)
+
+
+class Sandbox(ServerTest):
+    def setUp(self):
+        super().setUp()
+        if self.instrumented():
+            self.skipTest("instrumented builds run without the sandbox")
+
+    def test_the_sandbox_is_on_by_default_and_the_server_still_serves(self):
+        server = self.start("--stats-file", str(self.directory / "stats.json"), "--stats-interval", "0.1")
+        for _ in range(3):
+            with Client(self.socket) as client:
+                client.negotiate()  # the first answer comes from inside the sandbox
+                self.assertEqual(server.status("Seccomp"), "2")
+                self.assertEqual(server.status("NoNewPrivs"), "1")
+                self.assertEqual(int(server.status("CapEff"), 16), 0)
+                self.assertEqual(client.identity(), (0x1DD8, 0x1002))
+                os.close(client.map_memory(0x100000, 4 << 20))
+                self.assertEqual(len(client.config(0, 4096)), 4096)
+                time.sleep(0.15)  # at least one rewrite of the statistics inside the sandbox
+        self.assertEqual(server.end()[0], 0)
+
+    def test_it_can_be_switched_off(self):
+        server = self.start("--sandbox", "off")
+        self.assertEqual(server.status("Seccomp"), "0")
+        self.assertEqual(server.status("NoNewPrivs"), "0")
+        with Client(self.socket) as client:
+            client.negotiate()
+        server.end()
+        self.assertIn(b"sandbox off", server.log)
+
+    def test_memory_of_a_sandboxed_server_is_not_dumped(self):
+        server = self.start()
+        with Client(self.socket) as client:
+            client.negotiate()
+        # A process that is not dumpable belongs to root in /proc, whoever runs it; so do its details.
+        self.assertEqual(pathlib.Path(f"/proc/{server.pid}/environ").stat().st_uid, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
