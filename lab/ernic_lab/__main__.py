@@ -5,7 +5,7 @@ import shutil
 import signal
 import sys
 
-from . import demo, image, paths, runner
+from . import demo, image, paths, process, runner
 
 
 def parse_arguments():
@@ -40,7 +40,8 @@ def select(arguments):
 
 
 def main():
-    # Ended from outside, the lab tidies up as it does after Ctrl-C.
+    # Ended from outside, or with ./dev gone, the lab tidies up as it does after Ctrl-C.
+    process.die_with_parent(signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = parse_arguments()
     if arguments.command == "list":

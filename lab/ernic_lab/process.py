@@ -10,8 +10,9 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def _die_with_parent():
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent(signum=signal.SIGKILL):
+    """The kernel sends this process a signal when the one that started it ends, however it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signum)
 
 
 def start(argv, log, **kwargs):
@@ -19,7 +20,7 @@ def start(argv, log, **kwargs):
     child's life to the thread that started it. Its own session keeps Ctrl-C for us to handle."""
     return subprocess.Popen(
         [str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-        start_new_session=True, preexec_fn=_die_with_parent, **kwargs)
+        start_new_session=True, preexec_fn=die_with_parent, **kwargs)
 
 
 def stop(process, signum=signal.SIGTERM, timeout=10):

@@ -11,15 +11,19 @@ import tty
 def attach(guest):
     """Runs a login shell on the guest's second console until the user leaves it."""
     size = shutil.get_terminal_size()
+    # The size is set by the shell's own session: the console forgets it whenever it is closed.
     job = guest.spawn(
-        f"stty -F /dev/hvc0 sane rows {size.lines} cols {size.columns}; "
-        f"TERM={os.environ.get('TERM', 'linux')} setsid -cw bash -l </dev/hvc0 >/dev/hvc0 2>&1")
+        f"export TERM={os.environ.get('TERM', 'linux')} PS1='guest# '; "
+        f"setsid -cw sh -c 'stty sane rows {size.lines} cols {size.columns}; exec bash --noprofile --norc -i' "
+        "</dev/hvc0 >/dev/hvc0 2>&1")
     sock = guest.shell_socket
     stdin = sys.stdin.fileno()
     saved = termios.tcgetattr(stdin) if os.isatty(stdin) else None
     if saved:
         tty.setraw(stdin)
-    sources = [stdin, sock]
+    prompted = False
+    # The shell throws away what was typed before it was ready, so typing starts at its prompt.
+    sources = [sock]
     try:
         while job.running and guest.alive:
             ready, _, _ = select.select(sources, [], [], 0.2)
@@ -28,6 +32,9 @@ def attach(guest):
                 if not data:
                     break
                 os.write(sys.stdout.fileno(), data)
+                if not prompted:
+                    prompted = True
+                    sources.append(stdin)
             if stdin in ready:
                 data = os.read(stdin, 4096)
                 if not data:  # a script's standard input ended; its shell gets end-of-file too

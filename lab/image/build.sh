@@ -3,6 +3,7 @@
 # Makes whatever part of the guest lab is missing and prints where the parts are, as NAME=PATH lines:
 # TOOLS (QEMU and its libraries), GUEST (kernel and root file system), INITRD.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
 
 case ${1:-} in

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Shared by the image scripts: where things are cached, progress lines, privileges.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # the names are used by the scripts that read this
 
 image_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 lab_dir=$(dirname "$image_dir")
@@ -22,6 +22,7 @@ content_key() { cat -- "$@" | sha256sum | cut -c1-12; }
 debian_mirror() {
   local uri
   if [ -n "${ERNIC_MIRROR:-}" ]; then echo "$ERNIC_MIRROR"; return; fi
+  # shellcheck disable=SC2016 # apt expands this itself
   uri=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
     grep -m1 -E '/debian/?$') || true
   echo "${uri:-http://deb.debian.org/debian}"

@@ -3,6 +3,7 @@
 # Makes the guest's root file system: Debian userland as installed, and the kernel modules of the
 # tools root. Needs root. Usage: guest-root.sh TOOLS_ROOT OUTPUT_DIR MIRROR
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
 tools=$1
 out=$2

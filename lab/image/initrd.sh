@@ -3,6 +3,7 @@
 # Packs the small initrd: busybox, the modules that reach the disk, our init and the agent.
 # Apart from the image, so that a change to the agent costs a second. Usage: initrd.sh GUEST_DIR OUTPUT_FILE
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
 guest=$1
 out=$2

@@ -4,6 +4,7 @@
 # distribution's own source. Debian does not build that one driver, so we do, without touching it.
 # Needs root. Usage: tools-root.sh OUTPUT_DIR MIRROR
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
 out=$1
 mirror=$2

@@ -19,7 +19,7 @@ struct BackendSpec {
 
     Kind kind = Kind::Loopback;
     net::PayloadMode mode = net::PayloadMode::Preserve;  ///< what arrives instead of the bytes that were sent
-    bool md5 = false;  ///< digest every message
+    bool md5 = false;                                    ///< digest every message
 
     friend bool operator==(const BackendSpec&, const BackendSpec&) = default;
 };

@@ -36,7 +36,8 @@ TEST(ParseBackend, ReadsKindsAndOptionsInAnyOrder) {
 }
 
 TEST(ParseBackend, WhatToStringWritesReadsBackTheSame) {
-    for (const char* const text : {"none", "loopback", "loopback:md5", "loopback:mode=ones", "loopback:mode=ones,md5"}) {
+    for (const char* const text :
+         {"none", "loopback", "loopback:md5", "loopback:mode=ones", "loopback:mode=ones,md5"}) {
         const auto spec = parse_backend(text);
         ASSERT_TRUE(spec.ok()) << text;
         EXPECT_EQ(to_string(spec.value()), text);

@@ -18,9 +18,11 @@ namespace {
 // In the order of log::Level.
 constexpr std::array<std::string_view, 5> kLevels = {"none", "error", "warn", "info", "debug"};
 constexpr std::array<std::string_view, 2> kOnOff = {"on", "off"};
-constexpr double kShortestInterval = 0.1;  // a tighter loop would be noise: the file is for people and collectors
+constexpr double kShortestInterval =
+    0.1;  // a tighter loop would be noise: the file is for people and collectors
 constexpr double kLongestInterval = 86'400;
-constexpr std::uint64_t kLongestBusyPoll = 1'000'000;  // microseconds; beyond that it is no window but a spinning core
+constexpr std::uint64_t kLongestBusyPoll =
+    1'000'000;  // microseconds; beyond that it is no window but a spinning core
 
 Error invalid(std::string sentence) {
     return {Errc::InvalidArgument, std::move(sentence)};
@@ -95,15 +97,18 @@ Result<wire::MacAddress> parse_mac(std::string_view text) {
     const auto mac = read_mac(text);
     if (!mac) {
         return invalid(fmt::format(
-            "MAC address '{}' is malformed: write six pairs of hex digits such as '02:00:5e:10:00:01'", text));
+            "MAC address '{}' is malformed: write six pairs of hex digits such as '02:00:5e:10:00:01'",
+            text));
     }
     if (mac->zero()) {
-        return invalid("MAC address '00:00:00:00:00:00' is not a host's address: write for example '02:00:5e:10:00:01'");
+        return invalid(
+            "MAC address '00:00:00:00:00:00' is not a host's address: write for example '02:00:5e:10:00:01'");
     }
     if (mac->multicast()) {
         const int unicast = (mac->bytes[0] & 0xfeU) | 0x02U;
-        return invalid(fmt::format("MAC address '{}' is a multicast address: the nearest unicast one is '{:02x}{}'", text,
-                                   unicast, text.substr(2)));
+        return invalid(
+            fmt::format("MAC address '{}' is a multicast address: the nearest unicast one is '{:02x}{}'",
+                        text, unicast, text.substr(2)));
     }
     return *mac;
 }
@@ -129,15 +134,19 @@ wire::MacAddress mac_of_path(std::string_view absolute_path) {
 Result<Nanoseconds> parse_interval(std::string_view option, std::string_view text) {
     const auto seconds = number<double>(text);
     if (!seconds) {
-        return invalid(fmt::format("{} '{}' is not a number: write seconds such as '5', or '0' for only at exit", option, text));
+        return invalid(fmt::format(
+            "{} '{}' is not a number: write seconds such as '5', or '0' for only at exit", option, text));
     }
     // Written so that NaN is refused as well.
     const bool valid = *seconds == 0 || (*seconds >= kShortestInterval && *seconds <= kLongestInterval);
     if (!valid) {
         const bool low = *seconds < kShortestInterval;
-        return invalid(fmt::format("{} '{}' is out of range: the nearest valid value is '{}' (0, or {} to {} seconds)", option,
-                                   text, low && *seconds > 0 ? "0.1" : low ? "0" : "86400", kShortestInterval,
-                                   kLongestInterval));
+        return invalid(fmt::format(
+            "{} '{}' is out of range: the nearest valid value is '{}' (0, or {} to {} seconds)", option, text,
+            low && *seconds > 0 ? "0.1"
+            : low               ? "0"
+                                : "86400",
+            kShortestInterval, kLongestInterval));
     }
     return static_cast<Nanoseconds>(*seconds * 1e9);
 }
@@ -145,11 +154,12 @@ Result<Nanoseconds> parse_interval(std::string_view option, std::string_view tex
 Result<Nanoseconds> parse_microseconds(std::string_view option, std::string_view text) {
     const auto count = number<std::uint64_t>(text);
     if (!count) {
-        return invalid(fmt::format("{} '{}' is not a whole number: write microseconds such as '20', or '0' for off", option, text));
+        return invalid(fmt::format(
+            "{} '{}' is not a whole number: write microseconds such as '20', or '0' for off", option, text));
     }
     if (*count > kLongestBusyPoll) {
-        return invalid(fmt::format("{} '{}' is out of range: the largest valid value is '{}' microseconds", option, text,
-                                   kLongestBusyPoll));
+        return invalid(fmt::format("{} '{}' is out of range: the largest valid value is '{}' microseconds",
+                                   option, text, kLongestBusyPoll));
     }
     return Nanoseconds{*count * 1000};
 }
@@ -163,7 +173,8 @@ Result<gid_t> parse_group(std::string_view text) {
     }
     const std::vector<std::string> names = group_names();
     if (names.empty()) {
-        return invalid(fmt::format("unknown group '{}': this machine has no group names, write a number", text));
+        return invalid(
+            fmt::format("unknown group '{}': this machine has no group names, write a number", text));
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
     return invalid(fmt::format("unknown group '{}': did you mean '{}'?", text, nearest(text, views)));

@@ -10,8 +10,9 @@
 #include "base/result.hpp"
 #include "wire/ethernet.hpp"
 
-/// The words and numbers that option values are made of. Every function here: Thread: any. Fails: InvalidArgument with
-/// one sentence that says what a valid value looks like, and the nearest one where there is such a thing.
+/// The words and numbers that option values are made of. Every function here: Thread: any. Fails:
+/// InvalidArgument with one sentence that says what a valid value looks like, and the nearest one where there
+/// is such a thing.
 namespace ernic::app {
 
 /// `none`, `error`, `warn`, `info`, `debug`. `where` names the source in the sentence ("log level").
@@ -23,8 +24,8 @@ namespace ernic::app {
 /// Six pairs of hex digits with ':' or '-' between them; unicast and not zero.
 [[nodiscard]] Result<wire::MacAddress> parse_mac(std::string_view text);
 
-/// A locally administered unicast address made from the socket path: the same path gives the same address, so a guest
-/// keeps its interface name when the server is restarted, and servers side by side differ.
+/// A locally administered unicast address made from the socket path: the same path gives the same address, so
+/// a guest keeps its interface name when the server is restarted, and servers side by side differ.
 [[nodiscard]] wire::MacAddress mac_of_path(std::string_view absolute_path);
 
 /// Seconds, fractions allowed: 0, or 0.1 up to one day.

@@ -23,7 +23,8 @@ TEST(ParseLevel, ReadsTheFiveNamesOnly) {
 TEST(ParseOnOff, ReadsOnAndOffOnly) {
     EXPECT_TRUE(parse_on_off("--sandbox", "on").value());
     EXPECT_FALSE(parse_on_off("--sandbox", "off").value());
-    EXPECT_THAT(parse_on_off("--sandbox", "onn").error().message, HasSubstr("unknown --sandbox setting 'onn'"));
+    EXPECT_THAT(parse_on_off("--sandbox", "onn").error().message,
+                HasSubstr("unknown --sandbox setting 'onn'"));
 }
 
 TEST(ParseMac, ReadsBothSeparatorsAndBothCases) {
@@ -33,8 +34,9 @@ TEST(ParseMac, ReadsBothSeparatorsAndBothCases) {
 }
 
 TEST(ParseMac, RefusesAnythingElse) {
-    for (const char* const text : {"", "02:ab:cd:00:0f", "02:ab:cd:00:0f:f0:11", "02:ab:cd:00:0f:g0", "02:ab:cd-00:0f:f0",
-                                   "02abcd000ff0", "02:ab:cd:00:0f:+1", " 2:ab:cd:00:0f:f0", "2:ab:cd:00:0f:f0:"}) {
+    for (const char* const text :
+         {"", "02:ab:cd:00:0f", "02:ab:cd:00:0f:f0:11", "02:ab:cd:00:0f:g0", "02:ab:cd-00:0f:f0",
+          "02abcd000ff0", "02:ab:cd:00:0f:+1", " 2:ab:cd:00:0f:f0", "2:ab:cd:00:0f:f0:"}) {
         EXPECT_THAT(parse_mac(text).error().message, HasSubstr("malformed")) << text;
     }
     EXPECT_THAT(parse_mac("00:00:00:00:00:00").error().message, HasSubstr("not a host's address"));
@@ -69,11 +71,15 @@ TEST(ParseInterval, ReadsZeroAndFractions) {
 }
 
 TEST(ParseInterval, NamesTheNearestValidValue) {
-    EXPECT_THAT(parse_interval("--stats-interval", "0.01").error().message, HasSubstr("nearest valid value is '0.1'"));
-    EXPECT_THAT(parse_interval("--stats-interval", "-1").error().message, HasSubstr("nearest valid value is '0'"));
-    EXPECT_THAT(parse_interval("--stats-interval", "1e9").error().message, HasSubstr("nearest valid value is '86400'"));
+    EXPECT_THAT(parse_interval("--stats-interval", "0.01").error().message,
+                HasSubstr("nearest valid value is '0.1'"));
+    EXPECT_THAT(parse_interval("--stats-interval", "-1").error().message,
+                HasSubstr("nearest valid value is '0'"));
+    EXPECT_THAT(parse_interval("--stats-interval", "1e9").error().message,
+                HasSubstr("nearest valid value is '86400'"));
     for (const char* const text : {"", "5s", "five", "5 "}) {
-        EXPECT_THAT(parse_interval("--stats-interval", text).error().message, HasSubstr("is not a number")) << text;
+        EXPECT_THAT(parse_interval("--stats-interval", text).error().message, HasSubstr("is not a number"))
+            << text;
     }
     EXPECT_FALSE(parse_interval("--stats-interval", "nan").ok());
     EXPECT_FALSE(parse_interval("--stats-interval", "inf").ok());
@@ -84,7 +90,8 @@ TEST(ParseMicroseconds, ReadsWholeNumbersUpToASecond) {
     EXPECT_EQ(parse_microseconds("--busy-poll", "1000000").value(), 1'000'000'000U);
     EXPECT_THAT(parse_microseconds("--busy-poll", "1000001").error().message, HasSubstr("'1000000'"));
     for (const char* const text : {"", "-1", "1.5", "20us", "99999999999999999999999"}) {
-        EXPECT_THAT(parse_microseconds("--busy-poll", text).error().message, HasSubstr("not a whole number")) << text;
+        EXPECT_THAT(parse_microseconds("--busy-poll", text).error().message, HasSubstr("not a whole number"))
+            << text;
     }
 }
 

@@ -24,7 +24,8 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, mac, stats_file, stats_interval, log_file, log_level, sandbox, busy_poll;
+    Words socket, socket_group, backend, mac, stats_file, stats_interval, log_file, log_level, sandbox,
+        busy_poll;
     bool verbose = false;
 };
 
@@ -37,17 +38,22 @@ std::string_view name_of(std::string_view word) {
     return word.substr(0, word.find('='));
 }
 
-/// CLI11 only splits the words and prints the help; every value is read by a function of ours, which can suggest.
+/// CLI11 only splits the words and prints the help; every value is read by a function of ours, which can
+/// suggest.
 class Parser {
   public:
-    Parser() : cli_("One RDMA network card for one virtual machine, offered on a vfio-user socket.\n", "rocm-ernic") {
+    Parser()
+        : cli_("One RDMA network card for one virtual machine, offered on a vfio-user socket.\n",
+               "rocm-ernic") {
         cli_.allow_extras();
         cli_.get_formatter()->column_width(30);
         value("-s,--socket", raw_.socket, "PATH",
               "Socket a VMM connects to\n(default: vfio-user-rocm-ernic.sock in $TMPDIR or /tmp)");
-        value("--socket-group", raw_.socket_group, "GROUP", "Let this group connect too (default: only the owner)");
+        value("--socket-group", raw_.socket_group, "GROUP",
+              "Let this group connect too (default: only the owner)");
         value("-b,--backend", raw_.backend, "SPEC",
-              "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with MODE preserve, "
+              "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
+              "MODE preserve, "
               "zeros,\nones, increment, decrement, alternate or random");
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
@@ -58,7 +64,8 @@ class Parser {
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");
         cli_.add_flag("-v,--verbose", raw_.verbose, "Short for --log-level debug")
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-        value("--sandbox", raw_.sandbox, "on|off", "Give up privileges once the socket listens (default: on)");
+        value("--sandbox", raw_.sandbox, "on|off",
+              "Give up privileges once the socket listens (default: on)");
         value("--busy-poll", raw_.busy_poll, "USEC",
               "Spin this long after the last event before sleeping,\n0 = never (default: 20)");
         cli_.set_version_flag("--version", "rocm-ernic " ERNIC_VERSION, "Show the version");
@@ -100,7 +107,9 @@ class Parser {
             words = results;
             return true;
         };
-        cli_.add_option(names, keep, help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        cli_.add_option(names, keep, help)
+            ->type_name(type)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
 
     static bool is_flag(const CLI::Option& option) { return option.get_expected_max() == 0; }
@@ -153,7 +162,8 @@ class Parser {
                 }
             }
             if (option->results().size() > 1) {
-                return refuse(fmt::format("option '{}' is given {} times: give it once", name, option->results().size()));
+                return refuse(fmt::format("option '{}' is given {} times: give it once", name,
+                                          option->results().size()));
             }
         }
         std::vector<std::string> extras = cli_.remaining();
@@ -162,7 +172,8 @@ class Parser {
     }
 
     static Farewell unexpected(std::string_view word) {
-        return refuse(fmt::format("unexpected argument '{}': every value belongs to an option (--help lists them)", word));
+        return refuse(fmt::format(
+            "unexpected argument '{}': every value belongs to an option (--help lists them)", word));
     }
 
     [[nodiscard]] Farewell unknown_option(std::string_view word) const {
@@ -173,7 +184,8 @@ class Parser {
         const std::string_view name = name_of(word);
         const bool is_long = name.starts_with("--");
         std::vector<std::string_view> names(names_.begin(), names_.end());
-        std::erase_if(names, [is_long](std::string_view other) { return other.starts_with("--") != is_long; });
+        std::erase_if(names,
+                      [is_long](std::string_view other) { return other.starts_with("--") != is_long; });
         return refuse(fmt::format("unknown option '{}': did you mean '{}'? (--help lists all options)", name,
                                   nearest(name, names)));
     }
@@ -194,15 +206,18 @@ std::optional<Farewell> store(Result<T> result, Target& target) {
 }
 
 std::optional<Farewell> read_paths(const RawOptions& raw, const Environment& environment, Options& options) {
-    options.socket_path = raw.socket.empty() ? environment.temp_dir + "/vfio-user-rocm-ernic.sock" : raw.socket[0];
+    options.socket_path =
+        raw.socket.empty() ? environment.temp_dir + "/vfio-user-rocm-ernic.sock" : raw.socket[0];
     if (options.socket_path.size() > kLongestSocketPath) {
-        return refuse(fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
-                                  options.socket_path, options.socket_path.size(), kLongestSocketPath));
+        return refuse(
+            fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
+                        options.socket_path, options.socket_path.size(), kLongestSocketPath));
     }
     options.stats_file = raw.stats_file.empty() ? "" : raw.stats_file[0];
     options.log_file = raw.log_file.empty() ? "" : raw.log_file[0];
     if (options.stats_file.empty() && !raw.stats_interval.empty()) {
-        return refuse("option '--stats-interval' means nothing without '--stats-file FILE': add that or leave it out");
+        return refuse(
+            "option '--stats-interval' means nothing without '--stats-file FILE': add that or leave it out");
     }
     return std::nullopt;
 }
@@ -238,10 +253,14 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
     read(raw.backend, parse_backend, options.backend);
     read(raw.mac, parse_mac, options.mac);
     read(raw.socket_group, parse_group, options.socket_group);
-    read(raw.stats_interval, [](const auto& text) { return parse_interval("--stats-interval", text); },
-         options.stats_interval);
-    read(raw.busy_poll, [](const auto& text) { return parse_microseconds("--busy-poll", text); }, options.busy_poll);
-    read(raw.sandbox, [](const auto& text) { return parse_on_off("--sandbox", text); }, options.sandbox);
+    read(
+        raw.stats_interval, [](const auto& text) { return parse_interval("--stats-interval", text); },
+        options.stats_interval);
+    read(
+        raw.busy_poll, [](const auto& text) { return parse_microseconds("--busy-poll", text); },
+        options.busy_poll);
+    read(
+        raw.sandbox, [](const auto& text) { return parse_on_off("--sandbox", text); }, options.sandbox);
     return problem;
 }
 
@@ -259,7 +278,8 @@ Environment Environment::of_process() {
     return environment;
 }
 
-std::variant<Options, Farewell> parse_options(std::span<const char* const> arguments, const Environment& environment) {
+std::variant<Options, Farewell> parse_options(std::span<const char* const> arguments,
+                                              const Environment& environment) {
     Parser parser;
     if (auto farewell = parser.run(arguments)) {
         return *farewell;

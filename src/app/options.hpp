@@ -15,7 +15,8 @@
 
 namespace ernic::app {
 
-/// What the command line and the environment ask for: complete, checked and typed. Documented in docs/usage.md.
+/// What the command line and the environment ask for: complete, checked and typed. Documented in
+/// docs/usage.md.
 struct Options {
     std::string socket_path;
     std::optional<gid_t> socket_group;
@@ -26,8 +27,8 @@ struct Options {
     std::string log_file;                         ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;
-    /// Enough to catch the next doorbell of a guest that posts work in a row, which spares it the wake-up of a sleeping
-    /// server (about 5 us); short enough that a quiet guest costs next to nothing.
+    /// Enough to catch the next doorbell of a guest that posts work in a row, which spares it the wake-up of
+    /// a sleeping server (about 5 us); short enough that a quiet guest costs next to nothing.
     Nanoseconds busy_poll = 20'000;
 };
 
@@ -46,8 +47,9 @@ struct Environment {
     [[nodiscard]] static Environment of_process();
 };
 
-/// Reads the arguments behind the program name. Touches nothing outside but the group database (--socket-group).
-/// Thread: any. Fails: a Farewell with exit code 2 and a sentence that names the nearest valid spelling.
+/// Reads the arguments behind the program name. Touches nothing outside but the group database
+/// (--socket-group). Thread: any. Fails: a Farewell with exit code 2 and a sentence that names the nearest
+/// valid spelling.
 [[nodiscard]] std::variant<Options, Farewell> parse_options(std::span<const char* const> arguments,
                                                             const Environment& environment);
 

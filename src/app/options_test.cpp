@@ -15,7 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::variant<Options, Farewell> parse(const std::vector<const char*>& arguments, const Environment& environment = {}) {
+std::variant<Options, Farewell> parse(const std::vector<const char*>& arguments,
+                                      const Environment& environment = {}) {
     return parse_options(arguments, environment);
 }
 
@@ -81,8 +82,8 @@ TEST(ParseOptions, ReadsEveryLongOption) {
 }
 
 TEST(ParseOptions, ReadsEveryShortOption) {
-    const Options options = accepted({"-s", "/run/a.sock", "-bnone", "-m", "02:00:00:00:00:01", "-S", "/run/s", "-l",
-                                      "/run/l", "-Lwarn"});
+    const Options options = accepted(
+        {"-s", "/run/a.sock", "-bnone", "-m", "02:00:00:00:00:01", "-S", "/run/s", "-l", "/run/l", "-Lwarn"});
     EXPECT_EQ(options.socket_path, "/run/a.sock");
     EXPECT_EQ(options.backend.kind, BackendSpec::Kind::None);
     EXPECT_EQ(options.stats_file, "/run/s");
@@ -101,7 +102,8 @@ TEST(ParseOptions, TheLevelComesFromTheFlagThenVerboseThenTheEnvironment) {
     EXPECT_EQ(accepted({"-v", "-L", "warn"}, error).log_level, log::Level::Warn);
     EXPECT_EQ(accepted({"-L", "warn"}, {"/tmp", "nonsense"}).log_level, log::Level::Warn);
     EXPECT_EQ(accepted({}, {"/tmp", ""}).log_level, log::Level::Info);
-    EXPECT_THAT(refused({}, {"/tmp", "eror"}), HasSubstr("unknown log level in ERNIC_LOG_LEVEL 'eror': did you mean 'error'?"));
+    EXPECT_THAT(refused({}, {"/tmp", "eror"}),
+                HasSubstr("unknown log level in ERNIC_LOG_LEVEL 'eror': did you mean 'error'?"));
 }
 
 TEST(ParseOptions, TheSameRelativePathGivesTheSameMac) {
@@ -110,11 +112,13 @@ TEST(ParseOptions, TheSameRelativePathGivesTheSameMac) {
 }
 
 TEST(ParseOptions, NamesTheNearestOption) {
-    EXPECT_THAT(refused({"--sokcet", "/tmp/x"}), HasSubstr("unknown option '--sokcet': did you mean '--socket'?"));
+    EXPECT_THAT(refused({"--sokcet", "/tmp/x"}),
+                HasSubstr("unknown option '--sokcet': did you mean '--socket'?"));
     EXPECT_THAT(refused({"--backend=none", "--log-leve=info"}), HasSubstr("did you mean '--log-level'?"));
     EXPECT_THAT(refused({"--stats"}), HasSubstr("did you mean '--stats-file'?"));
     EXPECT_THAT(refused({"-V"}), HasSubstr("did you mean '-v'?"));
-    EXPECT_THAT(refused({"-socket", "/tmp/x"}), HasSubstr("unknown option '-socket': did you mean '--socket'?"));
+    EXPECT_THAT(refused({"-socket", "/tmp/x"}),
+                HasSubstr("unknown option '-socket': did you mean '--socket'?"));
 }
 
 TEST(ParseOptions, RefusesAWordThatBelongsToNoOption) {

@@ -22,27 +22,29 @@
 namespace ernic::app {
 namespace {
 
-/// Calls allowed with any arguments. Nothing here opens a file, makes a socket, starts a program or a thread, or reaches
-/// another process.
+/// Calls allowed with any arguments. Nothing here opens a file, makes a socket, starts a program or a thread,
+/// or reaches another process.
 constexpr std::array kAllowed = {
     // The event loop.
     SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(epoll_ctl), SCMP_SYS(poll),
     SCMP_SYS(ppoll), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
     // The VMM's connection. New descriptors arrive only from there.
-    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom), SCMP_SYS(sendto),
-    SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getsockname), SCMP_SYS(getpeername), SCMP_SYS(shutdown),
+    SCMP_SYS(accept), SCMP_SYS(accept4), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(recvfrom),
+    SCMP_SYS(sendto), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt), SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername), SCMP_SYS(shutdown),
     // Descriptors that are open already: log, eventfds, guest memory.
     SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(pread64), SCMP_SYS(pwrite64),
-    SCMP_SYS(preadv), SCMP_SYS(pwritev), SCMP_SYS(lseek), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(fcntl),
-    SCMP_SYS(close),
+    SCMP_SYS(preadv), SCMP_SYS(pwritev), SCMP_SYS(lseek), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+    SCMP_SYS(fcntl), SCMP_SYS(close),
     // Memory. Mapping executable pages is cut out below.
     SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
     // Removing the socket at the end.
     SCMP_SYS(unlink), SCMP_SYS(unlinkat),
     // What the C library needs to run and to end.
-    SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(getrandom), SCMP_SYS(getpid),
-    SCMP_SYS(gettid), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
-    SCMP_SYS(restart_syscall), SCMP_SYS(exit), SCMP_SYS(exit_group)};
+    SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(getrandom),
+    SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack), SCMP_SYS(restart_syscall), SCMP_SYS(exit),
+    SCMP_SYS(exit_group)};
 
 /// The further calls of a statistics file: put the new one in the place of the old.
 constexpr std::array kRenames = {SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2)};
@@ -54,7 +56,7 @@ Error failed(const char* what, int error) {
 
 /// True when user id 0 can create and remove entries of `directory` without any capability.
 bool plain_access(const std::string& directory) {
-    struct stat info{};
+    struct stat info {};
     return stat(directory.c_str(), &info) == 0 && info.st_uid == geteuid() && (info.st_mode & S_IWUSR) != 0;
 }
 
@@ -68,7 +70,8 @@ Status drop_capabilities(const SandboxNeeds& needs) {
         }
     }
     for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
-        // Fails without CAP_SETPCAP, that is for ordinary users, who have nothing to drop: no new privileges suffices.
+        // Fails without CAP_SETPCAP, that is for ordinary users, who have nothing to drop: no new privileges
+        // suffices.
         (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
     }
     (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -8,14 +8,16 @@
 
 /// What the process gives up once it listens, so that a guest or VMM that takes it over finds little to use:
 /// - no new privileges: set-user-ID programs and file capabilities mean nothing any more;
-/// - capabilities: all dropped, but the two that let root remove its socket from somebody else's directory (only kept
+/// - capabilities: all dropped, but the two that let root remove its socket from somebody else's directory
+/// (only kept
 ///   when a directory makes them necessary);
 /// - not dumpable: no core file with guest memory in it, no debugger of the same user;
 /// - seccomp: system calls outside a list kill the process.
 ///
-/// Killing, not EPERM: this program has no code path that needs another call, so one that appears is an intruder's or a
-/// bug. EPERM would let the first go on probing and turn the second into odd behaviour far from its cause. The kernel
-/// names the call in its audit log ("type=1326 .. syscall=N"), and `--sandbox off` is the way round it.
+/// Killing, not EPERM: this program has no code path that needs another call, so one that appears is an
+/// intruder's or a bug. EPERM would let the first go on probing and turn the second into odd behaviour far
+/// from its cause. The kernel names the call in its audit log ("type=1326 .. syscall=N"), and `--sandbox off`
+/// is the way round it.
 namespace ernic::app {
 
 /// What this run still has to do after the door has closed.
@@ -26,12 +28,13 @@ struct SandboxNeeds {
     bool creates_files = false;
 };
 
-/// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of their own.
+/// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of
+/// their own.
 [[nodiscard]] const char* sandbox_obstacle();
 
-/// Enters the sandbox; there is no way back. Everything that opens files lazily (time zone, group database, log) must
-/// have been used before. Thread: the only one, so that later ones inherit everything.
-/// Fails: Unsupported or Io with one sentence; the process is then partly restricted and should end.
+/// Enters the sandbox; there is no way back. Everything that opens files lazily (time zone, group database,
+/// log) must have been used before. Thread: the only one, so that later ones inherit everything. Fails:
+/// Unsupported or Io with one sentence; the process is then partly restricted and should end.
 [[nodiscard]] Status enter_sandbox(const SandboxNeeds& needs);
 
 }  // namespace ernic::app

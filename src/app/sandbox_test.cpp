@@ -109,7 +109,9 @@ TEST_F(SandboxTest, KillsWhatAnIntruderWouldTry) {
     expect_killed({}, [] { return execl("/bin/true", "true", nullptr); });
     expect_killed({}, [] { return fork(); });
     expect_killed({}, [] { return kill(getppid(), 0); });
-    expect_killed({}, [] { return static_cast<int>(syscall(SYS_process_vm_readv, getpid(), nullptr, 0, nullptr, 0, 0)); });
+    expect_killed({}, [] {
+        return static_cast<int>(syscall(SYS_process_vm_readv, getpid(), nullptr, 0, nullptr, 0, 0));
+    });
     constexpr std::size_t kPage = 4096;
     expect_killed({}, [] {
         mmap(nullptr, kPage, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -9,9 +9,9 @@
 
 namespace ernic::app {
 
-/// Turns SIGTERM, SIGINT and SIGHUP into a call on the loop, and SIGPIPE into nothing (a client that hangs up shows as
-/// EPIPE). No code ever runs in a signal handler. Owns: the signalfd. Thread: the loop's, and every thread started later
-/// inherits the blocked signals.
+/// Turns SIGTERM, SIGINT and SIGHUP into a call on the loop, and SIGPIPE into nothing (a client that hangs up
+/// shows as EPIPE). No code ever runs in a signal handler. Owns: the signalfd. Thread: the loop's, and every
+/// thread started later inherits the blocked signals.
 class Signals {
   public:
     /// Fails: Io when the kernel refuses.

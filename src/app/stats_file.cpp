@@ -38,20 +38,23 @@ StatsFile::StatsFile(std::string directory, std::string name, UniqueFd fd, const
       name_(std::move(name)),
       new_name_(fmt::format(".{}.{}.new", name_, getpid())),
       directory_fd_(std::move(fd)),
-      registry_(&registry) {}
+      registry_(&registry) {
+}
 
 Result<StatsFile> StatsFile::open(const std::string& path, const metrics::Registry& registry) {
     // A link is followed once, here: renaming over it would replace the link and leave its target alone.
     std::error_code problem;
-    const std::filesystem::path real = std::filesystem::weakly_canonical(std::filesystem::absolute(path), problem);
+    const std::filesystem::path real =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(path), problem);
     if (problem) {
         return failed(path, problem.value());
     }
-    struct stat info{};
+    struct stat info {};
     if (stat(real.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
         // Renaming over /dev/null as root would be a sad surprise.
-        return Error{Errc::InvalidArgument,
-                     fmt::format("cannot write statistics file '{}': it exists and is not a regular file", path)};
+        return Error{
+            Errc::InvalidArgument,
+            fmt::format("cannot write statistics file '{}': it exists and is not a regular file", path)};
     }
     const std::string directory = real.parent_path().string();
     UniqueFd fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

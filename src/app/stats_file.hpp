@@ -11,7 +11,8 @@
 
 namespace ernic::app {
 
-/// Writes every number of the registry as JSON, so that a reader sees the old file or the new one, never half of one:
+/// Writes every number of the registry as JSON, so that a reader sees the old file or the new one, never half
+/// of one:
 ///
 ///     dir/.NAME.PID.new   created, written, closed   ->   renamed over dir/NAME
 ///
@@ -21,8 +22,8 @@ class StatsFile {
     /// How the new file is opened; the sandbox allows just this.
     static constexpr int kOpenFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 
-    /// Prepares writing to `path` and writes it once, so that a wrong path is told at start-up. `registry` must outlive it.
-    /// Fails: Io or InvalidArgument with one sentence; an existing file is then as it was.
+    /// Prepares writing to `path` and writes it once, so that a wrong path is told at start-up. `registry`
+    /// must outlive it. Fails: Io or InvalidArgument with one sentence; an existing file is then as it was.
     static Result<StatsFile> open(const std::string& path, const metrics::Registry& registry);
 
     /// Writes now. Fails: Io with one sentence.

@@ -32,7 +32,8 @@ class StatsFileTest : public testing::Test {
         return {std::istreambuf_iterator<char>(file), {}};
     }
     [[nodiscard]] std::size_t files() const {
-        return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator{}));
+        return static_cast<std::size_t>(
+            std::distance(fs::directory_iterator(directory_), fs::directory_iterator{}));
     }
 
     fs::path directory_;

@@ -10,7 +10,8 @@
 namespace ernic::app {
 
 /// Keeps a statistics file fresh: rewrites it every `interval` when a number changed (0: never by itself).
-/// Owns: the file and its timer. Thread: the loop's. Fails: never; a write that fails is logged and tried again.
+/// Owns: the file and its timer. Thread: the loop's. Fails: never; a write that fails is logged and tried
+/// again.
 class StatsWriter {
   public:
     StatsWriter(EventLoop& loop, StatsFile file, Nanoseconds interval, const log::Logger& log);

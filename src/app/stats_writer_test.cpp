@@ -23,7 +23,8 @@ class StatsWriterTest : public testing::Test {
     ~StatsWriterTest() override { fs::remove_all(directory_); }
 
     StatsFile open() { return std::move(StatsFile::open(directory_ / "s", registry_).value()); }
-    /// True when the file was replaced by `action`; the hard link keeps the old inode number from being used again.
+    /// True when the file was replaced by `action`; the hard link keeps the old inode number from being used
+    /// again.
     template <typename Action>
     bool replaced(Action action) {
         fs::create_hard_link(directory_ / "s", directory_ / "old");

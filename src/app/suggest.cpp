@@ -40,8 +40,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
         for (std::size_t j = 1; j <= b.size(); ++j) {
             const std::size_t replaced = last[j - 1] + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
             current[j] = std::min({last[j] + 1, current[j - 1] + 1, replaced});
-            const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
-                                 lower(a[i - 2]) == lower(b[j - 1]);
+            const bool swapped =
+                i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
             if (swapped) {
                 current[j] = std::min(current[j], before_last[j - 2] + 1);
             }
@@ -73,8 +73,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 
 std::string unknown_word(std::string_view what, std::string_view word,
                          std::span<const std::string_view> candidates) {
-    return fmt::format("unknown {} '{}': did you mean '{}'? (valid: {})", what, word, nearest(word, candidates),
-                       fmt::join(candidates, ", "));
+    return fmt::format("unknown {} '{}': did you mean '{}'? (valid: {})", what, word,
+                       nearest(word, candidates), fmt::join(candidates, ", "));
 }
 
 }  // namespace ernic::app

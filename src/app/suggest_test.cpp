@@ -51,7 +51,8 @@ TEST(Nearest, TakesAShortenedOrLengthenedWordForTheWord) {
 
 TEST(UnknownWord, NamesTheNearestAndAllValidWords) {
     constexpr std::array<std::string_view, 2> kWords = {"on", "off"};
-    EXPECT_EQ(unknown_word("setting", "of", kWords), "unknown setting 'of': did you mean 'off'? (valid: on, off)");
+    EXPECT_EQ(unknown_word("setting", "of", kWords),
+              "unknown setting 'of': did you mean 'off'? (valid: on, off)");
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ struct Instance::Parts {
         : segment(options.backend.mode),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           card({.mac = options.mac, .profile = {}, .sink = nullptr}, server, loop, registry, log) {
-        auto rdma = std::make_unique<ionic::RdmaCard>(card.profile().rdma, options.mac, server, card.interrupts(), loop,
-                                                      segment, registry, log);
+        auto rdma = std::make_unique<ionic::RdmaCard>(card.profile().rdma, options.mac, server,
+                                                      card.interrupts(), loop, segment, registry, log);
         card.attach_rdma(std::move(rdma));
         card.set_link(options.backend.kind != BackendSpec::Kind::None);
         server.attach(card);
@@ -66,11 +66,13 @@ struct Instance::Parts {
     ionic::Card card;
 };
 
-Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log)
+Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
+                   const log::Logger& log)
     : parts_(std::make_unique<Parts>(loop, registry, options, log)) {
     loop.set_worker([this] { return parts_->card.step(); });
     loop.set_poller([this] { return parts_->server.poll(); });
-    log.info("version={} backend={} mac={}", ERNIC_VERSION, app::to_string(options.backend), to_string(options.mac));
+    log.info("version={} backend={} mac={}", ERNIC_VERSION, app::to_string(options.backend),
+             to_string(options.mac));
 }
 
 Instance::~Instance() = default;

@@ -11,12 +11,12 @@
 
 namespace ernic::app {
 
-/// The objects of one running card and who knows whom. The only place where the rooms meet; docs/architecture.md draws it.
-/// Owns: all of them. Thread: the loop's.
+/// The objects of one running card and who knows whom. The only place where the rooms meet;
+/// docs/architecture.md draws it. Owns: all of them. Thread: the loop's.
 class Instance {
   public:
-    /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and `registry` must
-    /// outlive the instance, and `registry` must not be read after it.
+    /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and
+    /// `registry` must outlive the instance, and `registry` must not be read after it.
     Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log);
     ~Instance();
     Instance(const Instance&) = delete;

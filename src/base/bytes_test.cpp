@@ -17,7 +17,8 @@ struct Pair {
 ERNIC_WIRE(Pair, 4);
 ERNIC_WIRE_AT(Pair, second, 2);
 
-constexpr std::array<std::byte, 5> kFive = {std::byte{0}, std::byte{1}, std::byte{0}, std::byte{2}, std::byte{9}};
+constexpr std::array<std::byte, 5> kFive = {std::byte{0}, std::byte{1}, std::byte{0}, std::byte{2},
+                                            std::byte{9}};
 
 TEST(ReadValue, CopiesFromTheFront) {
     const auto pair = read_value<Pair>(kFive);

@@ -245,7 +245,8 @@ TEST_F(EventLoopTest, WithoutAWindowNeverPolls) {
 }
 
 TEST_F(EventLoopTest, EndlessProgressDoesNotStarveOtherDescriptors) {
-    // A guest that never pauses longer than the window must not keep a signal or a second client from being seen.
+    // A guest that never pauses longer than the window must not keep a signal or a second client from being
+    // seen.
     constexpr int kSecondsInMicroseconds = 1'000'000;
     int polls = 0;
     bool stopped = false;

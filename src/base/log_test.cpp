@@ -62,7 +62,8 @@ TEST_F(LoggerTest, ALimitedLineIsPrintedOnceASecondAndCountsWhatItHid) {
     EXPECT_EQ(limiter.hidden, 999U);
     limiter.last -= 1'000'000'000;  // a second passes
     log_.warn_limited(limiter, "bad doorbell {}", 1000);
-    EXPECT_THAT(sink_->lines, ElementsAre("unit: bad doorbell 0", "unit: bad doorbell 1000 (999 similar lines hidden)"));
+    EXPECT_THAT(sink_->lines,
+                ElementsAre("unit: bad doorbell 0", "unit: bad doorbell 1000 (999 similar lines hidden)"));
     EXPECT_EQ(limiter.hidden, 0U);
 }
 

@@ -106,6 +106,11 @@ void Card::connect() {
         log_.info("link {} speed={}", link.up ? "up" : "down", link.speed);
         lif_.set_link(link);
     });
+    interrupts_.on_event_unmask([this](std::uint16_t vector) {
+        if (rdma_) {
+            rdma_->vector_unmasked(vector);
+        }
+    });
     stats_.on_change([this] { arm_stats_refresh(); });
 }
 

@@ -28,8 +28,11 @@ class FakeRdma final : public RdmaDevice {
     }
     bool step() override { return steps != 0 && --steps != 0; }
 
+    void vector_unmasked(std::uint16_t vector) override { unmasked.push_back(vector); }
+
     int resets = 0;
     int steps = 0;
+    std::vector<std::uint16_t> unmasked;
     std::vector<std::uint8_t> opcodes;
     std::uint8_t last_type = 0;
     std::uint32_t last_dbid = 0;
@@ -393,6 +396,17 @@ TEST_F(CardTest, RdmaCommandsAndDoorbellsReachTheRdmaDevice) {
     EXPECT_TRUE(card.step());
     driver.run();
     EXPECT_EQ(rdma.steps, 0);
+}
+
+TEST_F(CardTest, UnmaskingAnEventVectorTellsTheRdmaDevice) {
+    FakeRdma& rdma = attach();
+    driver.probe();
+    driver.write32(TestDriver::vector_register(5, TestDriver::kMaskOnAssert), 1);
+    driver.write32(TestDriver::vector_register(5, TestDriver::kMask), 0);
+    card.interrupts().post_event(5);
+    EXPECT_EQ(host.interrupts[5], 1);
+    driver.write32(TestDriver::vector_register(5, TestDriver::kCredits), w::kCreditsUnmask);
+    EXPECT_EQ(rdma.unmasked, (std::vector<std::uint16_t>{5}));
 }
 
 TEST_F(CardTest, MalformedDoorbellsAreCounted) {

@@ -69,7 +69,7 @@ void Interrupts::fire_if_due(std::uint16_t vector) {
 void Interrupts::unmask(std::uint16_t vector) {
     Vector& state = vectors_[vector];
     state.masked = false;
-    if (state.event_mode && event_unmask_) {
+    if (state.event_mode && !state.pending && event_unmask_) {
         event_unmask_(vector);
     }
 }

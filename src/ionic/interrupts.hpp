@@ -34,9 +34,9 @@ class Interrupts {
     /// At least one RDMA event has become visible to the guest. Fails: ignored when out of range.
     void post_event(std::uint16_t vector);
 
-    /// Called when the guest unmasks a vector in event mode: whatever was posted before the interrupt has
-    /// been read
-    /// (`ionic_rdma` 7.2 unmasks only after it found its queue empty). May post again.
+    /// Called when the guest unmasks a vector in event mode on which nothing is pending: it has read
+    /// everything that was posted (`ionic_rdma` 7.2 unmasks only after it found its queue empty). May post
+    /// again.
     void on_event_unmask(std::function<void(std::uint16_t vector)> handler) {
         event_unmask_ = std::move(handler);
     }

@@ -22,7 +22,8 @@ class GuestMemoryTest : public testing::Test {
         memory_.publish({region(0x4000, &rom_, false), region(0x1000, &low_), region(0x2000, &next_),
                          Region{*Range::make(0x5000, kSize), nullptr, true, true}});
         memory_.set_enabled(true);
-        std::iota(reinterpret_cast<std::uint8_t*>(low_.data()), reinterpret_cast<std::uint8_t*>(low_.data()) + kSize, 0);
+        std::iota(reinterpret_cast<std::uint8_t*>(low_.data()),
+                  reinterpret_cast<std::uint8_t*>(low_.data()) + kSize, 0);
     }
 
     using Page = std::array<std::byte, kSize>;

@@ -41,7 +41,8 @@ TEST(Registry, NestsNumbersByTheDotsOfTheirNames) {
     registry.add({"vfio_user.messages", "messages", "read from the socket"}, messages);
     registry.add({"vfio_user.errors.short", "messages", "too short"}, [] { return std::uint64_t{5}; });
     registry.add({"uptime", "s", "since the start"}, [] { return std::uint64_t{9}; });
-    const nlohmann::json expected = {{"vfio_user", {{"messages", 3}, {"errors", {{"short", 5}}}}}, {"uptime", 9}};
+    const nlohmann::json expected = {{"vfio_user", {{"messages", 3}, {"errors", {{"short", 5}}}}},
+                                     {"uptime", 9}};
     EXPECT_EQ(registry.to_json(), expected);
 }
 

@@ -79,8 +79,19 @@ class FakeFunction final : public pci::Function {
 /// Bytes of several values, one after the other.
 template <typename... T>
 Buffer pack(const T&... values) {
-    Buffer bytes;
-    (bytes.insert(bytes.end(), bytes_of(values).begin(), bytes_of(values).end()), ...);
+    Buffer bytes((sizeof(T) + ...));
+    std::size_t at = 0;
+    ((std::memcpy(bytes.data() + at, &values, sizeof(T)), at += sizeof(T)), ...);
+    return bytes;
+}
+
+/// VERSION with a JSON text and, if wanted, its NUL.
+inline Buffer version_payload(std::string_view text, bool terminated = true, std::uint16_t major = 0,
+                              std::uint16_t minor = 0) {
+    Buffer bytes(sizeof(w::Version) + text.size() + (terminated ? 1 : 0));
+    const w::Version version{le16(major), le16(minor)};
+    std::memcpy(bytes.data(), &version, sizeof(version));
+    std::memcpy(bytes.data() + sizeof(version), text.data(), text.size());
     return bytes;
 }
 
@@ -249,12 +260,7 @@ class ServerTest : public testing::Test {
     Client negotiated() {
         Client client = connect();
         const std::string text = R"({"capabilities":{"write_multiple":true}})";
-        Buffer payload = pack(w::Version{});
-        for (const char letter : text) {
-            payload.push_back(static_cast<std::byte>(letter));
-        }
-        payload.push_back(std::byte{0});
-        EXPECT_EQ(call(client, w::Command::Version, payload)->error(), 0);
+        EXPECT_EQ(call(client, w::Command::Version, version_payload(text))->error(), 0);
         return client;
     }
 

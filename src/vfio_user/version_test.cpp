@@ -11,26 +11,14 @@ namespace ernic::vfio_user {
 namespace {
 
 using test::Buffer;
-using test::pack;
-using test::w::Version;
-
-Buffer payload(std::string_view text, bool terminated = true, std::uint16_t major = 0, std::uint16_t minor = 0) {
-    Buffer bytes = pack(Version{le16(major), le16(minor)});
-    for (const char letter : text) {
-        bytes.push_back(static_cast<std::byte>(letter));
-    }
-    if (terminated) {
-        bytes.push_back(std::byte{0});
-    }
-    return bytes;
-}
+using test::version_payload;
 
 constexpr std::string_view kQemu =
     R"({"capabilities": {"migration": {"max_bitmap_size": 268435456, "pgsize": 4096}, "max_msg_fds": 16, )"
     R"("max_data_xfer_size": 1048576, "max_dma_maps": 65535, "pgsizes": 4096, "write_multiple": true}})";
 
 TEST(Version, QemuIsAcceptedWithItsCapabilities) {
-    const auto agreed = parse_version(payload(kQemu));
+    const auto agreed = parse_version(version_payload(kQemu));
 
     ASSERT_TRUE(agreed);
     EXPECT_EQ(agreed->max_data_transfer, 1048576U);
@@ -39,7 +27,7 @@ TEST(Version, QemuIsAcceptedWithItsCapabilities) {
 }
 
 TEST(Version, ReplyFitsIntoQemusLimit) {
-    const std::string text = version_text(*parse_version(payload(kQemu)));
+    const std::string text = version_text(*parse_version(version_payload(kQemu)));
 
     EXPECT_LE(16 + 4 + text.size() + 1, 214U);
     const auto capabilities = nlohmann::json::parse(text)["capabilities"];
@@ -49,14 +37,14 @@ TEST(Version, ReplyFitsIntoQemusLimit) {
 }
 
 TEST(Version, WriteMultipleIsOnlyOfferedWhenProposed) {
-    const auto agreed = parse_version(payload("{}"));
+    const auto agreed = parse_version(version_payload("{}"));
 
     ASSERT_TRUE(agreed);
     EXPECT_EQ(version_text(*agreed).find("write_multiple"), std::string::npos);
 }
 
 TEST(Version, SmallerLimitsOfTheClientWin) {
-    const auto agreed = parse_version(payload(R"({"capabilities":{"max_data_xfer_size":8192,"max_dma_maps":3}})"));
+    const auto agreed = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":8192,"max_dma_maps":3}})"));
 
     ASSERT_TRUE(agreed);
     EXPECT_EQ(agreed->max_data_transfer, 8192U);
@@ -64,14 +52,14 @@ TEST(Version, SmallerLimitsOfTheClientWin) {
 }
 
 class VersionAccepts : public testing::TestWithParam<std::string_view> {};
-TEST_P(VersionAccepts, HarmlessText) { EXPECT_TRUE(parse_version(payload(GetParam()))); }
+TEST_P(VersionAccepts, HarmlessText) { EXPECT_TRUE(parse_version(version_payload(GetParam()))); }
 INSTANTIATE_TEST_SUITE_P(Texts, VersionAccepts,
                          testing::Values("", "{}", R"({"capabilities":{}})", R"({"other":[1,2]})",
                                          R"({"capabilities":{"twin_socket":{"supported":true},"x":null}})",
                                          R"({"capabilities":{"max_msg_fds":1024}})"));
 
 class VersionRejects : public testing::TestWithParam<std::string_view> {};
-TEST_P(VersionRejects, BrokenOrAbsurdText) { EXPECT_FALSE(parse_version(payload(GetParam()))); }
+TEST_P(VersionRejects, BrokenOrAbsurdText) { EXPECT_FALSE(parse_version(version_payload(GetParam()))); }
 INSTANTIATE_TEST_SUITE_P(
     Texts, VersionRejects,
     testing::Values("{", "\"", "23", "[]", "null", "\xff\xfe", R"({"capabilities":"23"})", R"({"capabilities":[]})",
@@ -89,19 +77,19 @@ TEST(Version, ShortPayloadIsRefused) {
 }
 
 TEST(Version, OnlyTheMajorVersionMustMatch) {
-    EXPECT_FALSE(parse_version(payload("{}", true, 1)));
-    EXPECT_FALSE(parse_version(payload("{}", true, 999)));
-    EXPECT_TRUE(parse_version(payload("{}", true, 0, 5)));
+    EXPECT_FALSE(parse_version(version_payload("{}", true, 1)));
+    EXPECT_FALSE(parse_version(version_payload("{}", true, 999)));
+    EXPECT_TRUE(parse_version(version_payload("{}", true, 0, 5)));
 }
 
 TEST(Version, TextWithoutTerminatorIsRefused) {
-    EXPECT_FALSE(parse_version(payload("{}", false)));
+    EXPECT_FALSE(parse_version(version_payload("{}", false)));
 }
 
 TEST(Version, HugeAndDeepTextsAreHarmless) {
-    EXPECT_FALSE(parse_version(payload(std::string(1U << 20U, ' ') + "{}")));
-    EXPECT_FALSE(parse_version(payload(std::string(60'000, '['))));
-    EXPECT_TRUE(parse_version(payload(R"({"x":)" + std::string(30'000, '[') + std::string(30'000, ']') + "}")));
+    EXPECT_FALSE(parse_version(version_payload(std::string(1U << 20U, ' ') + "{}")));
+    EXPECT_FALSE(parse_version(version_payload(std::string(60'000, '['))));
+    EXPECT_TRUE(parse_version(version_payload(R"({"x":)" + std::string(30'000, '[') + std::string(30'000, ']') + "}")));
 }
 
 }  // namespace
