@@ -83,7 +83,7 @@ class Guest:
                 "socket": {"type": "unix", "path": str(self.server.socket)}})]
         return argv + list(self.qemu_args)
 
-    def boot(self, timeout=180):
+    def boot(self, timeout=300):
         """Starts QEMU and waits until commands can be run and devices have settled."""
         begin = time.monotonic()
         pairs = [socket.socketpair() for _ in range(3)]

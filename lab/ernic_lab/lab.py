@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a scenario is handed: a server, a guest, and the means to make more of them."""
+import shutil
+
 from . import card, programs
 from .guest import Guest
 from .scenario import Failure
@@ -50,6 +52,11 @@ class Lab:
     def forget_card(self):
         """After a reset or reboot names and GIDs are looked up anew."""
         self._card = None
+
+    def share_kernel(self):
+        """Puts kernel and initrd where the guest can read them, for kexec."""
+        shutil.copyfile(self.image.guest / "vmlinuz", self.share / "vmlinuz")
+        shutil.copyfile(self.image.initrd, self.share / "initrd")
 
     def guests(self):
         return [item for item in self._owned if isinstance(item, Guest)]

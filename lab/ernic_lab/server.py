@@ -9,6 +9,9 @@ import time
 
 from . import paths, process
 
+# Fixed, because names, GUIDs and the serial number come from it.
+MAC = "02:00:00:00:00:01"
+
 
 class ServerFailed(Exception):
     pass
@@ -24,7 +27,7 @@ class Server:
         self.log = run_dir / f"{name}.log"
         self.stats_file = run_dir / f"{name}-stats.json"
         self.argv = [self.binary, "--socket", self.socket, "--backend", backend,
-                     "--stats-file", self.stats_file, *extra]
+                     "--mac", MAC, "--stats-file", self.stats_file, *extra]
         self.process = None
         self.expected_end = False  # a scenario that ends it on purpose says so
 

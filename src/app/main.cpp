@@ -24,7 +24,7 @@ int give_up(const Error& error) {
 /// Closes the door behind a server that listens. Fails: as enter_sandbox().
 Status close_door(const Options& options, const StatsWriter* stats, const log::Logger& log) {
     if (!options.sandbox) {
-        log.info("sandbox off: asked for");
+        log.info("sandbox off, as asked for");
         return Done{};
     }
     if (*sandbox_obstacle() != '\0') {
@@ -37,7 +37,11 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(stats->directory());
         needs.creates_files = true;
     }
-    return enter_sandbox(needs);
+    const Status entered = enter_sandbox(needs);
+    if (entered) {
+        log.info("sandbox on");
+    }
+    return entered;
 }
 
 /// One run of the server, from listening to the last statistics. Everything it builds dies when it returns.

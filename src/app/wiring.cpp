@@ -71,6 +71,9 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
     : parts_(std::make_unique<Parts>(loop, registry, options, log)) {
     loop.set_worker([this] { return parts_->card.step(); });
     loop.set_poller([this] { return parts_->server.poll(); });
+    if (options.backend.md5) {
+        log.warn("backend option md5 has no effect yet");
+    }
     log.info("version={} backend={} mac={}", ERNIC_VERSION, app::to_string(options.backend),
              to_string(options.mac));
 }

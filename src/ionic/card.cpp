@@ -37,7 +37,7 @@ void part_in(std::uint64_t offset, Span access, std::uint64_t start, std::uint64
 Card::Options Card::complete(Options options) {
     std::string& serial = options.profile.serial_number;
     if (serial.empty()) {
-        serial = "ERNIC";
+        serial = "ERN";  // with the address it fits the 16 characters of a module's serial number
         for (const std::uint8_t byte : options.mac.bytes) {
             serial += fmt::format("{:02X}", byte);
         }

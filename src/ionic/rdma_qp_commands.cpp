@@ -26,6 +26,17 @@ constexpr std::size_t kMaxHeader = 66;
 constexpr std::uint16_t kAccessMask =
     rdma_wire::kQpRemoteWrite | rdma_wire::kQpRemoteRead | rdma_wire::kQpRemoteAtomic;
 
+/// Reads and atomics a requester may have under way. The driver turns the number n it was asked for into the code
+/// ceil(log2(n + 2)) - 1 (`ionic_rdma` 7.2, ionic_modify_qp_cmd), so code c has to grant every n that yields it.
+constexpr std::uint32_t requester_depth(std::uint8_t code) {
+    return code == 0 ? 0 : (2U << code) - 2;
+}
+
+/// What QUERY_QP reports for it: the driver shows 2^reported - 1, which must not be less than was asked for.
+constexpr std::uint8_t reported_requester_depth(std::uint8_t code) {
+    return code == 0 ? 0 : static_cast<std::uint8_t>(code + 1);
+}
+
 bool state_of(std::uint8_t code, rdma::QpState& state) {
     if (code > static_cast<std::uint8_t>(rdma::QpState::Error)) {
         return false;
@@ -101,8 +112,7 @@ Status RdmaCommands::modify_attributes(RdmaQueuePair& qp, const rdma_wire::Modif
         if (command.rrq_depth > kMaxDepthLog2) {
             return Status::BadAttribute;
         }
-        // A ring of 2^n keeps one hole.
-        attributes.max_rd_atomic = (1U << command.rrq_depth) - 1;
+        attributes.max_rd_atomic = requester_depth(command.rrq_depth);
         qp.rrq_depth = command.rrq_depth;
     }
     if (has(rdma_wire::kAttrMaxDestRdAtomic)) {
@@ -170,7 +180,7 @@ Status RdmaCommands::query_qp(const rdma_wire::QueryQp& command) {
     const auto mtu_log2 = static_cast<std::uint8_t>(std::countr_zero(attributes.path_mtu));
     rq.state_pmtu = static_cast<std::uint8_t>(static_cast<std::uint8_t>(qp.qp().state()) << 4U | mtu_log2);
     rq.retry_rnr = static_cast<std::uint8_t>(attributes.rnr_retry << 4U | attributes.retry_count);
-    rq.rrq_depth = qp.rrq_depth;
+    rq.rrq_depth = reported_requester_depth(qp.rrq_depth);
     rq.rsq_depth = qp.rsq_depth;
     rq.sq_psn.set(attributes.sq_psn);
     rq.access_flags.set(static_cast<std::uint16_t>(flags));

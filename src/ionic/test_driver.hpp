@@ -25,7 +25,7 @@ namespace w = wire::ionic;
 class FakeHost final : public pci::Host {
   public:
     static constexpr std::uint64_t kBase = 0x1'0000'0000;
-    static constexpr std::size_t kSize = std::size_t{16} << 20U;
+    static constexpr std::size_t kSize = std::size_t{4} << 20U;
 
     FakeHost() : ram_(kSize) { publish(); }
 
@@ -203,8 +203,12 @@ class TestDriver {
         const auto completion = poll(admin_queue);
         EXPECT_TRUE(completion.has_value());
         EXPECT_EQ(completion ? completion->comp_index.get() : -1, static_cast<int>(slot));
-        write32(vector_register(0, kCredits), 1U | w::kCreditsUnmask | w::kCreditsResetCoalesce);
+        return_admin_credits(1);
         return completion.value_or(w::Completion{});
+    }
+    /// Consumes `events` notify events.
+    void return_admin_credits(std::uint32_t events) {
+        write32(vector_register(0, kCredits), events | w::kCreditsUnmask | w::kCreditsResetCoalesce);
     }
     w::Completion set_lif(w::LifAttribute attribute, Bytes value = {}) {
         w::LifAttributeCommand raw{};
@@ -334,10 +338,11 @@ inline void TestDriver::probe() {
 }
 
 inline void TestDriver::fill_rx(TestQueue& queue, std::uint32_t count, std::uint16_t size) {
+    const std::uint64_t buffers = host_.allocate(std::size_t{count} * size);
     for (std::uint32_t i = 0; i < count; ++i) {
         w::RxDescriptor descriptor{};
         descriptor.length.set(size);
-        descriptor.address.set(host_.allocate(size));
+        descriptor.address.set(buffers + std::uint64_t{i} * size);
         post(queue, descriptor);
     }
     ring(queue);

@@ -23,6 +23,7 @@ enum Byte : std::size_t {
     kEthernetCompliance = 131,
     kEncoding = 139,
     kNominalRate = 140,
+    kLengthOm3 = 143,
     kLengthOm4 = 146,
     kLengthCopper = 146,
     kDeviceTechnology = 147,
@@ -109,6 +110,7 @@ TransceiverMemory make_transceiver_memory(const TransceiverProfile& profile, std
     memory[kDeviceTechnology] = fibre ? kVcsel850 : kCopperUnequalized;
     memory[kExtendedCompliance] = fibre ? k100gBaseSr4 : k100gBaseCr4;
     if (fibre) {
+        memory[kLengthOm3] = 35;                        // 2 m units
         memory[kLengthOm4] = 50;                        // 2 m units
         put16(memory, kWavelength, 850 * 20);           // 0.05 nm units
         put16(memory, kWavelengthTolerance, 10 * 200);  // 0.005 nm units

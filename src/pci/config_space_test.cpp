@@ -169,9 +169,9 @@ TEST_P(ConfigSpaceFlr, OnlyTheFlrBitResetsAndItReadsZero) {
 
 INSTANTIATE_TEST_SUITE_P(Widths, ConfigSpaceFlr,
                          testing::Values(FlrWrite{0x68, 0x8000, 2, 1}, FlrWrite{0x69, 0x80, 1, 1},
-                                         FlrWrite{0x68, 0x0000a810, 4, 1}, FlrWrite{0x64, 0x8000'0000'0000, 8, 1},
-                                         FlrWrite{0x68, 0x7fff, 2, 0}, FlrWrite{0x68, 0x80, 1, 0},
-                                         FlrWrite{0x6a, 0x8000, 2, 0}));
+                                         FlrWrite{0x68, 0x0000a810, 4, 1},
+                                         FlrWrite{0x64, 0x8000'0000'0000, 8, 1}, FlrWrite{0x68, 0x7fff, 2, 0},
+                                         FlrWrite{0x68, 0x80, 1, 0}, FlrWrite{0x6a, 0x8000, 2, 0}));
 
 TEST(ConfigSpace, AccessPastTheEndIsCutOff) {
     ConfigSpace config{ConfigParameters{}};

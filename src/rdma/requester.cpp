@@ -342,8 +342,10 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
         message.payload = &payload;
     }
     message.route = &attributes.route;
-    message.first = offset == 0;
-    message.last = last;
+    // Each piece of a read is a request of its own on the wire; only its answers make up one message here.
+    const bool piece_of_read = request.opcode == Opcode::Read;
+    message.first = offset == 0 || piece_of_read;
+    message.last = last || piece_of_read;
     message.solicited = last && request.solicited;
     message.has_immediate =
         last && (request.opcode == Opcode::SendImmediate || request.opcode == Opcode::WriteImmediate);

@@ -25,7 +25,8 @@ class ConnectionTest : public testing::Test, public Connection::Receiver {
         std::array<int, 2> pair{};
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair.data()), 0);
         client_ = Client(UniqueFd(pair[0]));
-        connection_ = std::make_unique<Connection>(UniqueFd(pair[1]), *this, counters_, log::Logger(log::null_sink(), "test"));
+        connection_ = std::make_unique<Connection>(UniqueFd(pair[1]), *this, counters_,
+                                                   log::Logger(log::null_sink(), "test"));
     }
 
     void on_message(Message& message) override {
@@ -112,7 +113,8 @@ TEST_F(ConnectionTest, DescriptorsStayWithTheirMessageWhenReadsMerge) {
 TEST_F(ConnectionTest, DescriptorsOfSeveralMessagesInARowStayApart) {
     const UniqueFd file = memory_file(4096);
     for (std::size_t i = 1; i <= 5; ++i) {
-        client_.send(message(Command::DeviceSetIrqs, irqs_payload(0x24, 2, 0, 1)), std::vector<int>(i, file.get()));
+        client_.send(message(Command::DeviceSetIrqs, irqs_payload(0x24, 2, 0, 1)),
+                     std::vector<int>(i, file.get()));
     }
 
     drain();
@@ -125,7 +127,8 @@ TEST_F(ConnectionTest, DescriptorsOfSeveralMessagesInARowStayApart) {
 
 TEST_F(ConnectionTest, DescriptorsOfABatchInOneSendGoToTheCommandThatTakesThem) {
     const UniqueFd file = memory_file(4096);
-    client_.send(joined({write_message(2, 0, 1), message(Command::DmaMap, map_payload(0, 4096)), write_message(2, 0, 2)}),
+    client_.send(joined({write_message(2, 0, 1), message(Command::DmaMap, map_payload(0, 4096)),
+                         write_message(2, 0, 2)}),
                  {file.get()});
 
     drain();
@@ -182,7 +185,8 @@ TEST_F(ConnectionTest, DescriptorsFollowTheirMessageAcrossABufferMove) {
 TEST_F(ConnectionTest, TooManyDescriptorsEndTheConnectionWithoutLeak) {
     const UniqueFd file = memory_file(4096);
     const std::size_t before = open_fds();
-    client_.send(message(Command::DeviceSetIrqs, irqs_payload(0x24, 2, 0, 17)), std::vector<int>(17, file.get()));
+    client_.send(message(Command::DeviceSetIrqs, irqs_payload(0x24, 2, 0, 17)),
+                 std::vector<int>(17, file.get()));
 
     EXPECT_EQ(connection_->receive(), Connection::Received::Closed);
 
@@ -197,7 +201,8 @@ TEST_F(ConnectionTest, LargestMessageIsTakenAndTheNextOneFollows) {
     big.insert(big.end(), next.begin(), next.end());
 
     for (std::size_t sent = 0; sent < big.size();) {
-        const ssize_t taken = client_.send(Buffer(big.begin() + static_cast<std::ptrdiff_t>(sent), big.end()));
+        const ssize_t taken =
+            client_.send(Buffer(big.begin() + static_cast<std::ptrdiff_t>(sent), big.end()));
         sent += taken > 0 ? static_cast<std::size_t>(taken) : 0;
         drain();
     }

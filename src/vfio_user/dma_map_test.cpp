@@ -17,7 +17,8 @@ class DmaMapTest : public testing::Test {
   protected:
     DmaMapTest() { map_.memory().set_enabled(true); }
 
-    int map(std::uint64_t iova, std::uint64_t size, const UniqueFd* file, std::uint64_t offset = 0, std::uint32_t flags = 3) {
+    int map(std::uint64_t iova, std::uint64_t size, const UniqueFd* file, std::uint64_t offset = 0,
+            std::uint32_t flags = 3) {
         const auto request = *read_value<w::DmaMap>(map_payload(iova, size, offset, flags));
         const auto bad = map_.map(request, file != nullptr ? UniqueFd(::dup(file->get())) : UniqueFd());
         return bad ? bad->error : 0;
@@ -89,7 +90,8 @@ TEST_P(DmaMapRejects, BadRequestChangesNothing) {
     const auto generation = map_.memory().generation();
     const BadMap& bad = GetParam();
 
-    EXPECT_EQ(map(bad.iova, bad.size, bad.with_file ? &file_ : nullptr, bad.offset, bad.flags), bad.error) << bad.what;
+    EXPECT_EQ(map(bad.iova, bad.size, bad.with_file ? &file_ : nullptr, bad.offset, bad.flags), bad.error)
+        << bad.what;
 
     EXPECT_EQ(map_.size(), 1U);
     EXPECT_EQ(map_.memory().generation(), generation);
@@ -98,7 +100,8 @@ TEST_P(DmaMapRejects, BadRequestChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Requests, DmaMapRejects,
-    testing::Values(BadMap{"size 0", 0, 0, 0, 3, true, EINVAL}, BadMap{"wraps", ~0ULL - 0xfff, 0x2000, 0, 3, true, EINVAL},
+    testing::Values(BadMap{"size 0", 0, 0, 0, 3, true, EINVAL},
+                    BadMap{"wraps", ~0ULL - 0xfff, 0x2000, 0, 3, true, EINVAL},
                     BadMap{"unknown flag", 0, 0x1000, 0, 0x13, true, EINVAL},
                     BadMap{"must mmap without file", 0, 0x1000, 0, 7, false, EINVAL},
                     BadMap{"must use file I/O without file", 0, 0x1000, 0, 11, false, EINVAL},
@@ -129,7 +132,8 @@ TEST_F(DmaMapTest, LastPageOfTheAddressSpaceCanBeMapped) {
 }
 
 TEST_F(DmaMapTest, ReadOnlyFileForWritableMapIsRefused) {
-    const UniqueFd reader(::open(("/proc/self/fd/" + std::to_string(file_.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd reader(
+        ::open(("/proc/self/fd/" + std::to_string(file_.get())).c_str(), O_RDONLY | O_CLOEXEC));
 
     EXPECT_EQ(map(0, 0x1000, &reader), EACCES);
     EXPECT_EQ(map(0, 0x1000, &reader, 0, 1), 0);

@@ -34,7 +34,8 @@ class IrqTableTest : public testing::Test {
         for (const UniqueFd* source : sources) {
             fds.emplace_back(::dup(source->get()));
         }
-        const auto bad = table_.set(*read_value<w::IrqSet>(irqs_payload(flags, index, start, count)), data, fds);
+        const auto bad =
+            table_.set(*read_value<w::IrqSet>(irqs_payload(flags, index, start, count)), data, fds);
         return bad ? bad->error : 0;
     }
 
@@ -201,18 +202,19 @@ TEST_P(IrqTableRejects, BadRequestIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Requests, IrqTableRejects,
-    testing::Values(BadSet{"index 5", 0x24, 5, 0, 1, 1, 0}, BadSet{"no action", 0x04, 2, 0, 1, 1, 0},
-                    BadSet{"two actions", 0x34, 2, 0, 1, 1, 0}, BadSet{"no data type", 0x20, 2, 0, 1, 0, 0},
-                    BadSet{"two data types", 0x23, 2, 0, 1, 0, 1}, BadSet{"unknown flag", 0x61, 2, 0, 1, 0, 0},
-                    BadSet{"start at the end", 0x24, 2, 8, 1, 1, 0}, BadSet{"past the end", 0x24, 2, 7, 2, 2, 0},
-                    BadSet{"start + count wraps", 0x21, 2, 1, 0xffffffff, 0, 0},
-                    BadSet{"count 0 with start", 0x21, 2, 1, 0, 0, 0}, BadSet{"count 0 eventfd", 0x24, 2, 0, 0, 0, 0},
-                    BadSet{"count 0 mask", 0x09, 2, 0, 0, 0, 0}, BadSet{"fds with none", 0x21, 2, 0, 1, 1, 0},
-                    BadSet{"fds with bool", 0x22, 2, 0, 1, 1, 1}, BadSet{"too few fds", 0x24, 2, 0, 2, 1, 0},
-                    BadSet{"too many fds", 0x24, 2, 0, 1, 2, 0}, BadSet{"bool too short", 0x22, 2, 0, 2, 0, 1},
-                    BadSet{"bool too long", 0x22, 2, 0, 2, 0, 3}, BadSet{"eventfd mask", 0x0c, 2, 0, 1, 1, 0},
-                    BadSet{"ERR trigger", 0x21, 3, 0, 1, 0, 0}, BadSet{"ERR eventfd", 0x24, 3, 0, 1, 1, 0},
-                    BadSet{"INTX eventfd", 0x24, 0, 0, 1, 1, 0}, BadSet{"REQ mask", 0x09, 4, 0, 1, 0, 0}));
+    testing::Values(
+        BadSet{"index 5", 0x24, 5, 0, 1, 1, 0}, BadSet{"no action", 0x04, 2, 0, 1, 1, 0},
+        BadSet{"two actions", 0x34, 2, 0, 1, 1, 0}, BadSet{"no data type", 0x20, 2, 0, 1, 0, 0},
+        BadSet{"two data types", 0x23, 2, 0, 1, 0, 1}, BadSet{"unknown flag", 0x61, 2, 0, 1, 0, 0},
+        BadSet{"start at the end", 0x24, 2, 8, 1, 1, 0}, BadSet{"past the end", 0x24, 2, 7, 2, 2, 0},
+        BadSet{"start + count wraps", 0x21, 2, 1, 0xffffffff, 0, 0},
+        BadSet{"count 0 with start", 0x21, 2, 1, 0, 0, 0}, BadSet{"count 0 eventfd", 0x24, 2, 0, 0, 0, 0},
+        BadSet{"count 0 mask", 0x09, 2, 0, 0, 0, 0}, BadSet{"fds with none", 0x21, 2, 0, 1, 1, 0},
+        BadSet{"fds with bool", 0x22, 2, 0, 1, 1, 1}, BadSet{"too few fds", 0x24, 2, 0, 2, 1, 0},
+        BadSet{"too many fds", 0x24, 2, 0, 1, 2, 0}, BadSet{"bool too short", 0x22, 2, 0, 2, 0, 1},
+        BadSet{"bool too long", 0x22, 2, 0, 2, 0, 3}, BadSet{"eventfd mask", 0x0c, 2, 0, 1, 1, 0},
+        BadSet{"ERR trigger", 0x21, 3, 0, 1, 0, 0}, BadSet{"ERR eventfd", 0x24, 3, 0, 1, 1, 0},
+        BadSet{"INTX eventfd", 0x24, 0, 0, 1, 1, 0}, BadSet{"REQ mask", 0x09, 4, 0, 1, 0, 0}));
 
 TEST_F(IrqTableTest, ShortArgszIsRefused) {
     auto request = *read_value<w::IrqSet>(irqs_payload(kFire, kMsix, 0, 0));

@@ -147,7 +147,8 @@ TEST_F(MemoryCheckTest, ReplyWithTheSameIdAsOneOfTheClientsCommandsIsKeptApart) 
     const auto asked = question();
     ASSERT_TRUE(asked);
 
-    client_.send(message(Command::DeviceGetInfo, pack(w::DeviceInfo{le32(16), {}, {}, {}}), asked->header.id.get()));
+    client_.send(
+        message(Command::DeviceGetInfo, pack(w::DeviceInfo{le32(16), {}, {}, {}}), asked->header.id.get()));
     pump();
     const auto info = client_.receive();
     answer(*asked, Buffer(0x1000, std::byte{0xab}));

@@ -98,7 +98,7 @@ void Server::accept_one(UniqueFd socket) {
         return;
     }
     counters_.clients.add();
-    logger_.info("client connected");
+    logger_.debug("client connected");
     const int fd = socket.get();
     session_ = std::make_unique<Session>(
         std::move(socket), Session::Context{loop_, *function_, dma_, irqs_, counters_, logger_});
@@ -155,10 +155,13 @@ void Server::drop_client() {
     dma_.memory().set_enabled(false);
     check_timer_.cancel();
     loop_.remove(session_->fd());
+    // Whoever only knocked (a probe, another server) is not worth a line.
+    if (session_->negotiated()) {
+        logger_.info("client disconnected");
+    }
     session_.reset();
     irqs_.clear();
     dma_.clear();
-    logger_.info("client disconnected");
 }
 
 void Server::verify_shared_memory(mem::Iova iova) {

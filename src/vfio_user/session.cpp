@@ -119,7 +119,7 @@ Session::Outcome Session::version(const Message& message) {
         std::memcpy(room.data(), &ours, sizeof(ours));
         std::memcpy(room.data() + sizeof(ours), text.c_str(), text.size() + 1);
     }
-    logger_.info("client negotiated: max_data_xfer_size={} write_multiple={}", agreed_->max_data_transfer,
+    logger_.info("client connected: max_data_xfer_size={} write_multiple={}", agreed_->max_data_transfer,
                  agreed_->write_multiple);
     return std::nullopt;
 }

@@ -43,6 +43,7 @@ class Session final : private Connection::Receiver {
     bool flush() { return connection_.flush(); }
     [[nodiscard]] bool unsent() const { return connection_.unsent(); }
     [[nodiscard]] int fd() const { return connection_.fd(); }
+    [[nodiscard]] bool negotiated() const { return agreed_.has_value(); }
 
     /// See MemoryCheck.
     void verify_shared_memory(mem::Iova iova) { memory_check_.start(iova); }

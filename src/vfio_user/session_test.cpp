@@ -14,9 +14,11 @@ class SessionTest : public ServerTest {
     Client client_ = negotiated();
 
     std::optional<Answer> read(std::uint32_t region, std::uint64_t offset, std::uint32_t count) {
-        return call(client_, Command::RegionRead, pack(w::RegionAccess{le64(offset), le32(region), le32(count)}));
+        return call(client_, Command::RegionRead,
+                    pack(w::RegionAccess{le64(offset), le32(region), le32(count)}));
     }
-    std::optional<Answer> write(std::uint32_t region, std::uint64_t offset, std::uint64_t value, std::uint32_t count) {
+    std::optional<Answer> write(std::uint32_t region, std::uint64_t offset, std::uint64_t value,
+                                std::uint32_t count) {
         client_.send(write_message(region, offset, value, count, 0));
         pump();
         return client_.receive();
@@ -160,12 +162,13 @@ TEST_P(SessionRejectsAccess, OutOfBounds) {
     EXPECT_FALSE(client_.closed());
 }
 
-INSTANTIATE_TEST_SUITE_P(Accesses, SessionRejectsAccess,
-                         testing::Values(BadAccess{"region 9", 9, 0, 4}, BadAccess{"region -1", 0xffffffff, 0, 4},
-                                         BadAccess{"wraps", 0, ~0ULL, 256}, BadAccess{"past the end", 0, 0xfffd, 4},
-                                         BadAccess{"behind the end", 0, 0x10000, 1},
-                                         BadAccess{"absent BAR", 4, 0, 1}, BadAccess{"config end", 7, 4093, 4},
-                                         BadAccess{"ROM", 6, 0, 4}, BadAccess{"too large", 0, 0, kMaxDataTransfer + 1}));
+INSTANTIATE_TEST_SUITE_P(
+    Accesses, SessionRejectsAccess,
+    testing::Values(BadAccess{"region 9", 9, 0, 4}, BadAccess{"region -1", 0xffffffff, 0, 4},
+                    BadAccess{"wraps", 0, ~0ULL, 256}, BadAccess{"past the end", 0, 0xfffd, 4},
+                    BadAccess{"behind the end", 0, 0x10000, 1}, BadAccess{"absent BAR", 4, 0, 1},
+                    BadAccess{"config end", 7, 4093, 4}, BadAccess{"ROM", 6, 0, 4},
+                    BadAccess{"too large", 0, 0, kMaxDataTransfer + 1}));
 
 TEST_F(SessionTest, EmptyAccessSucceeds) {
     EXPECT_EQ(read(0, 0, 0)->payload.size(), 16U);
@@ -194,7 +197,8 @@ TEST_F(SessionTest, MultiWriteExecutesItsEntriesInOrder) {
     const w::MultiWrite first{le64(8), le32(2), le32(8), {std::byte{1}}};
     const w::MultiWrite second{le64(0x10), le32(0), le32(2), {std::byte{2}, std::byte{3}, std::byte{4}}};
 
-    EXPECT_FALSE(call(client_, Command::RegionWriteMulti, multi({first, second}, 2), {}, w::Header::kFlagNoReply));
+    EXPECT_FALSE(
+        call(client_, Command::RegionWriteMulti, multi({first, second}, 2), {}, w::Header::kFlagNoReply));
     const auto answered = call(client_, Command::RegionWriteMulti, multi({first}, 1));
 
     EXPECT_EQ(function_.writes,
@@ -216,7 +220,8 @@ TEST_F(SessionTest, BadEntryOfAMultiWriteDoesNotStopTheOthers) {
 TEST_F(SessionTest, MultiWriteWithAWrongCountIsRefused) {
     const w::MultiWrite entry{le64(8), le32(2), le32(8), {}};
 
-    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}, std::uint64_t{1} << 61U}) {
+    for (const std::uint64_t count :
+         {std::uint64_t{0}, std::uint64_t{2}, ~std::uint64_t{0}, std::uint64_t{1} << 61U}) {
         EXPECT_EQ(call(client_, Command::RegionWriteMulti, multi({entry}, count))->error(), EINVAL) << count;
     }
     EXPECT_TRUE(function_.writes.empty());
@@ -239,9 +244,10 @@ TEST_F(SessionTest, ResetKeepsMapsAndEventfds) {
 TEST_F(SessionTest, CommandsWithoutPayloadOrWithForeignDescriptorsAreRefused) {
     const UniqueFd file = memory_file(0x1000);
     const std::size_t before = open_fds();
-    for (const auto command : {Command::DmaMap, Command::DmaUnmap, Command::DeviceGetInfo, Command::DeviceGetRegionInfo,
-                               Command::DeviceGetRegionIoFds, Command::DeviceGetIrqInfo, Command::DeviceSetIrqs,
-                               Command::RegionRead, Command::RegionWrite, Command::RegionWriteMulti}) {
+    for (const auto command :
+         {Command::DmaMap, Command::DmaUnmap, Command::DeviceGetInfo, Command::DeviceGetRegionInfo,
+          Command::DeviceGetRegionIoFds, Command::DeviceGetIrqInfo, Command::DeviceSetIrqs,
+          Command::RegionRead, Command::RegionWrite, Command::RegionWriteMulti}) {
         EXPECT_EQ(call(client_, command, {})->error(), EINVAL) << static_cast<int>(command);
         EXPECT_EQ(call(client_, command, Buffer(64), {file.get(), file.get()})->error(), EINVAL);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Only for the unit tests of this folder: a function that remembers what happened to it, a client that speaks raw bytes,
-// and a server between them on a loop that is turned by hand.
+// Only for the unit tests of this folder: a function that remembers what happened to it, a client that speaks
+// raw bytes, and a server between them on a loop that is turned by hand.
 #pragma once
 
 #include <fcntl.h>
@@ -43,7 +43,9 @@ class FakeFunction final : public pci::Function {
         friend bool operator==(const Write&, const Write&) = default;
     };
 
-    [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override { return bar < 6 ? bars_[bar].size() : 0; }
+    [[nodiscard]] std::uint64_t bar_size(unsigned bar) const override {
+        return bar < 6 ? bars_[bar].size() : 0;
+    }
     void bar_read(unsigned bar, std::uint64_t offset, MutableBytes out) override {
         std::memcpy(out.data(), bars_[bar].data() + offset, out.size());
     }
@@ -96,23 +98,25 @@ inline Buffer version_payload(std::string_view text, bool terminated = true, std
 }
 
 /// A whole message.
-inline Buffer message(w::Command command, const Buffer& payload, std::uint16_t id = 1, std::uint32_t flags = 0) {
+inline Buffer message(w::Command command, const Buffer& payload, std::uint16_t id = 1,
+                      std::uint32_t flags = 0) {
     Buffer bytes = pack(w::Header{le16(id), le16(static_cast<std::uint16_t>(command)),
-                                  le32(static_cast<std::uint32_t>(sizeof(w::Header) + payload.size())), le32(flags),
-                                  le32(0)});
+                                  le32(static_cast<std::uint32_t>(sizeof(w::Header) + payload.size())),
+                                  le32(flags), le32(0)});
     bytes.insert(bytes.end(), payload.begin(), payload.end());
     return bytes;
 }
 
-inline Buffer write_message(std::uint32_t region, std::uint64_t offset, std::uint64_t value, std::uint32_t size = 8,
-                            std::uint32_t flags = w::Header::kFlagNoReply) {
+inline Buffer write_message(std::uint32_t region, std::uint64_t offset, std::uint64_t value,
+                            std::uint32_t size = 8, std::uint32_t flags = w::Header::kFlagNoReply) {
     Buffer payload = pack(w::RegionAccess{le64(offset), le32(region), le32(size)});
     const le64 bytes(value);
     payload.insert(payload.end(), bytes_of(bytes).begin(), bytes_of(bytes).begin() + size);
     return message(w::Command::RegionWrite, payload, 7, flags);
 }
 
-inline Buffer map_payload(std::uint64_t iova, std::uint64_t size, std::uint64_t offset = 0, std::uint32_t flags = 3) {
+inline Buffer map_payload(std::uint64_t iova, std::uint64_t size, std::uint64_t offset = 0,
+                          std::uint32_t flags = 3) {
     return pack(w::DmaMap{le32(sizeof(w::DmaMap)), le32(flags), le64(offset), le64(iova), le64(size)});
 }
 
@@ -120,7 +124,8 @@ inline Buffer unmap_payload(std::uint64_t iova, std::uint64_t size, std::uint32_
     return pack(w::DmaUnmap{le32(sizeof(w::DmaUnmap)), le32(flags), le64(iova), le64(size)});
 }
 
-inline Buffer irqs_payload(std::uint32_t flags, std::uint32_t index, std::uint32_t start, std::uint32_t count) {
+inline Buffer irqs_payload(std::uint32_t flags, std::uint32_t index, std::uint32_t start,
+                           std::uint32_t count) {
     return pack(w::IrqSet{le32(sizeof(w::IrqSet)), le32(flags), le32(index), le32(start), le32(count)});
 }
 
@@ -234,7 +239,8 @@ class ServerTest : public testing::Test {
         std::string pattern = (std::filesystem::temp_directory_path() / "ernic-vfio-XXXXXX").string();
         folder_ = ::mkdtemp(pattern.data());
         path_ = folder_ + "/socket";
-        server_ = std::make_unique<Server>(loop_, registry_, log::Logger(sink_, "test"), SocketOptions{.path = path_});
+        server_ = std::make_unique<Server>(loop_, registry_, log::Logger(sink_, "test"),
+                                           SocketOptions{.path = path_});
         server_->attach(function_);
         EXPECT_TRUE(server_->listen().ok());
     }
@@ -265,8 +271,8 @@ class ServerTest : public testing::Test {
     }
 
     /// Sends one command and returns the answer, if there is one.
-    std::optional<Answer> call(Client& client, w::Command command, const Buffer& payload, const std::vector<int>& fds = {},
-                               std::uint32_t flags = 0) {
+    std::optional<Answer> call(Client& client, w::Command command, const Buffer& payload,
+                               const std::vector<int>& fds = {}, std::uint32_t flags = 0) {
         client.send(message(command, payload, 42, flags), fds);
         pump();
         return client.receive();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 namespace ernic::vfio_user {
@@ -21,12 +22,11 @@ std::string details(const w::Header& header, Bytes payload) {
             }
             std::string text = fmt::format(" region={} offset={:#x} count={}", access->region.get(),
                                            access->offset.get(), access->count.get());
-            if (payload.size() == sizeof(w::RegionAccess) + 4) {
-                text += fmt::format(" value={:#x}",
-                                    read_value<le32>(payload.subspan(sizeof(w::RegionAccess)))->get());
-            } else if (payload.size() == sizeof(w::RegionAccess) + 8) {
-                text += fmt::format(" value={:#x}",
-                                    read_value<le64>(payload.subspan(sizeof(w::RegionAccess)))->get());
+            const Bytes data = payload.subspan(sizeof(w::RegionAccess));
+            if (!data.empty() && data.size() <= sizeof(le64)) {
+                le64 value(0);
+                std::copy(data.begin(), data.end(), mutable_bytes_of(value).begin());
+                text += fmt::format(" value={:#x}", value.get());
             }
             return text;
         }
@@ -47,6 +47,11 @@ std::string details(const w::Header& header, Bytes payload) {
             return set ? fmt::format(" index={} action={:#x} start={} count={}", set->index.get(),
                                      set->flags.get(), set->start.get(), set->count.get())
                        : std::string();
+        }
+        case w::Command::DeviceGetRegionInfo:
+        case w::Command::DeviceGetIrqInfo: {
+            const auto info = read_value<w::IrqInfo>(payload);  // both begin with argsz, flags, index
+            return info ? fmt::format(" index={}", info->index.get()) : std::string();
         }
         case w::Command::DmaRead:
         case w::Command::DmaWrite: {

@@ -44,7 +44,8 @@ TEST(Version, WriteMultipleIsOnlyOfferedWhenProposed) {
 }
 
 TEST(Version, SmallerLimitsOfTheClientWin) {
-    const auto agreed = parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":8192,"max_dma_maps":3}})"));
+    const auto agreed =
+        parse_version(version_payload(R"({"capabilities":{"max_data_xfer_size":8192,"max_dma_maps":3}})"));
 
     ASSERT_TRUE(agreed);
     EXPECT_EQ(agreed->max_data_transfer, 8192U);
@@ -52,23 +53,28 @@ TEST(Version, SmallerLimitsOfTheClientWin) {
 }
 
 class VersionAccepts : public testing::TestWithParam<std::string_view> {};
-TEST_P(VersionAccepts, HarmlessText) { EXPECT_TRUE(parse_version(version_payload(GetParam()))); }
+TEST_P(VersionAccepts, HarmlessText) {
+    EXPECT_TRUE(parse_version(version_payload(GetParam())));
+}
 INSTANTIATE_TEST_SUITE_P(Texts, VersionAccepts,
                          testing::Values("", "{}", R"({"capabilities":{}})", R"({"other":[1,2]})",
                                          R"({"capabilities":{"twin_socket":{"supported":true},"x":null}})",
                                          R"({"capabilities":{"max_msg_fds":1024}})"));
 
 class VersionRejects : public testing::TestWithParam<std::string_view> {};
-TEST_P(VersionRejects, BrokenOrAbsurdText) { EXPECT_FALSE(parse_version(version_payload(GetParam()))); }
+TEST_P(VersionRejects, BrokenOrAbsurdText) {
+    EXPECT_FALSE(parse_version(version_payload(GetParam())));
+}
 INSTANTIATE_TEST_SUITE_P(
     Texts, VersionRejects,
-    testing::Values("{", "\"", "23", "[]", "null", "\xff\xfe", R"({"capabilities":"23"})", R"({"capabilities":[]})",
-                    R"({"capabilities":{"max_msg_fds":"foo"}})", R"({"capabilities":{"max_msg_fds":-1}})",
-                    R"({"capabilities":{"max_msg_fds":1025}})", R"({"capabilities":{"max_msg_fds":1.5}})",
-                    R"({"capabilities":{"max_data_xfer_size":-1}})", R"({"capabilities":{"max_dma_maps":null}})",
-                    R"({"capabilities":{"pgsizes":"4096"}})", R"({"capabilities":{"pgsizes":4095}})",
-                    R"({"capabilities":{"migration":"23"}})", R"({"capabilities":{"migration":{"pgsize":"foo"}}})",
-                    R"({"capabilities":{"migration":{"pgsize":4095}}})", R"({"capabilities":{"write_multiple":1}})"));
+    testing::Values(
+        "{", "\"", "23", "[]", "null", "\xff\xfe", R"({"capabilities":"23"})", R"({"capabilities":[]})",
+        R"({"capabilities":{"max_msg_fds":"foo"}})", R"({"capabilities":{"max_msg_fds":-1}})",
+        R"({"capabilities":{"max_msg_fds":1025}})", R"({"capabilities":{"max_msg_fds":1.5}})",
+        R"({"capabilities":{"max_data_xfer_size":-1}})", R"({"capabilities":{"max_dma_maps":null}})",
+        R"({"capabilities":{"pgsizes":"4096"}})", R"({"capabilities":{"pgsizes":4095}})",
+        R"({"capabilities":{"migration":"23"}})", R"({"capabilities":{"migration":{"pgsize":"foo"}}})",
+        R"({"capabilities":{"migration":{"pgsize":4095}}})", R"({"capabilities":{"write_multiple":1}})"));
 
 TEST(Version, ShortPayloadIsRefused) {
     EXPECT_FALSE(parse_version({}));
@@ -89,7 +95,8 @@ TEST(Version, TextWithoutTerminatorIsRefused) {
 TEST(Version, HugeAndDeepTextsAreHarmless) {
     EXPECT_FALSE(parse_version(version_payload(std::string(1U << 20U, ' ') + "{}")));
     EXPECT_FALSE(parse_version(version_payload(std::string(60'000, '['))));
-    EXPECT_TRUE(parse_version(version_payload(R"({"x":)" + std::string(30'000, '[') + std::string(30'000, ']') + "}")));
+    EXPECT_TRUE(parse_version(
+        version_payload(R"({"x":)" + std::string(30'000, '[') + std::string(30'000, ']') + "}")));
 }
 
 }  // namespace

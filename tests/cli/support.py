@@ -31,6 +31,11 @@ def run(*arguments, **changes):
                           env=clean_environment(**changes), check=False)
 
 
+def machine_is_busy():
+    """True when others use this machine, so that elapsed time says nothing about the server."""
+    return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
+
+
 class Server:
     """A running server. Use as a context manager; leaving it ends the server if the test has not."""
 
@@ -90,6 +95,10 @@ class Server:
         took = time.monotonic() - begin
         self.log += self.process.stderr.read()
         return code, took
+
+    def cpu_seconds(self):
+        """Processor time of the main thread so far."""
+        return int(pathlib.Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def status(self, key):
         """One field of /proc/PID/status."""

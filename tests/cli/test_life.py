@@ -7,17 +7,22 @@ import signal
 import time
 import unittest
 
-from support import Client, Server, ServerTest
+from support import TIMEOUT, Client, Server, ServerTest, machine_is_busy
 
 
 class Life(ServerTest):
+    def limit(self):
+        """Seconds an end may take. Neither the leak check of an instrumented build nor other people's load is the
+        server's fault."""
+        return TIMEOUT if self.instrumented() or machine_is_busy() else 0.2
+
     def test_each_ending_signal_ends_it_cleanly_within_200_ms(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=number.name):
                 server = self.start()
                 code, took = server.end(number)
                 self.assertEqual(code, 0)
-                self.assertLess(took, 0.2)
+                self.assertLess(took, self.limit())
                 self.assertFalse(self.socket.exists())
                 self.assertIn(b"ending", server.log)
 
@@ -28,7 +33,7 @@ class Life(ServerTest):
             os.close(client.map_memory(0x100000, 1 << 20))
             code, took = server.end()
             self.assertEqual(code, 0)
-            self.assertLess(took, 0.2)
+            self.assertLess(took, self.limit())
             self.assertFalse(self.socket.exists())
             self.assertEqual(client.socket.recv(1), b"", "the client must see the end")
 
@@ -43,12 +48,15 @@ class Life(ServerTest):
     def test_it_listens_within_50_ms(self):
         if self.instrumented():
             self.skipTest("instrumented build")
-        times = []
+        elapsed, used = [], []
         for _ in range(5):
             with Server(self.socket, "--log-level", "none") as server:
-                times.append(server.wait_until_connectable())
+                elapsed.append(server.wait_until_connectable())
+                used.append(server.cpu_seconds())
                 server.end()
-        self.assertLess(min(times), 0.05, times)
+        self.assertLess(min(used), 0.05, used)
+        if not machine_is_busy():
+            self.assertLess(min(elapsed), 0.05, elapsed)
 
     def test_an_idle_server_never_wakes_up(self):
         server = self.start()
@@ -96,7 +104,7 @@ class Sandbox(ServerTest):
         with Client(self.socket) as client:
             client.negotiate()
         server.end()
-        self.assertIn(b"sandbox off", server.log)
+        self.assertIn(b"sandbox off, as asked for", server.log)
 
     def test_memory_of_a_sandboxed_server_is_not_dumped(self):
         server = self.start()

@@ -61,7 +61,8 @@ void Card::enable_function() {
         if (capability.id == pci::kCapabilityMsix) {
             vectors_ = (capability.control.get() & pci::kMsixSizeMask) + 1U;
             const le16 control(static_cast<std::uint16_t>(capability.control.get() | pci::kMsixEnable));
-            client_.write(vfio::kRegionConfig, at + offsetof(pci::MsixCapability, control), bytes_of(control));
+            client_.write(vfio::kRegionConfig, at + offsetof(pci::MsixCapability, control),
+                          bytes_of(control));
         }
         at = capability.next;
     }
@@ -85,6 +86,10 @@ void Card::identify() {
     require((lif_.capabilities.get() & w::kLifCapabilityRdma) != 0, "the LIF does not offer RDMA");
     must(simple(w::Opcode::Init), "INIT");
     must(simple(w::Opcode::PortIdentify), "PORT_IDENTIFY");
+    // The driver hands the configuration it was shown back unchanged.
+    const auto identity = command_data<w::PortIdentity>();
+    client_.post_value(kRegisters, command_register(offsetof(w::DeviceCommandRegisters, data)),
+                       identity.config);
     w::PortInitCommand port{};
     port.opcode = static_cast<std::uint8_t>(w::Opcode::PortInit);
     port.info_address.set(ram_.allocate(sizeof(w::PortInfo)).iova);
@@ -141,12 +146,14 @@ w::Completion Card::device_command(const void* command) {
     client_.post_value(kRegisters, command_register(offsetof(w::DeviceCommandRegisters, done)), le32(0));
     client_.post_value(kRegisters, command_register(offsetof(w::DeviceCommandRegisters, doorbell)), le32(1));
     const bool done = wait_until([this] {
-        return (client_.read_value<le32>(kRegisters, command_register(offsetof(w::DeviceCommandRegisters, done))).get() &
+        return (client_
+                    .read_value<le32>(kRegisters, command_register(offsetof(w::DeviceCommandRegisters, done)))
+                    .get() &
                 kDone) != 0;
     });
     require(done, "device command timed out");
-    return client_.read_value<w::Completion>(kRegisters,
-                                             command_register(offsetof(w::DeviceCommandRegisters, completion)));
+    return client_.read_value<w::Completion>(
+        kRegisters, command_register(offsetof(w::DeviceCommandRegisters, completion)));
 }
 
 template <WireValue T>
@@ -199,7 +206,8 @@ int Card::vector_eventfd(std::uint32_t vector) {
 
 void Card::write_register(std::uint32_t vector, std::uint32_t offset, std::uint32_t value) {
     client_.post_value(kRegisters,
-                       w::kInterruptControlOffset + vector * sizeof(w::InterruptRegisters) + offset, le32(value));
+                       w::kInterruptControlOffset + vector * sizeof(w::InterruptRegisters) + offset,
+                       le32(value));
 }
 
 void Card::prepare_event_vector(std::uint32_t vector) {
@@ -218,7 +226,8 @@ void Card::unmask_vector(std::uint32_t vector) {
 }
 
 void Card::return_credits(std::uint32_t vector, std::uint32_t count, bool unmask) {
-    write_register(vector, offsetof(w::InterruptRegisters, credits), count | (unmask ? w::kCreditsUnmask : 0U));
+    write_register(vector, offsetof(w::InterruptRegisters, credits),
+                   count | (unmask ? w::kCreditsUnmask : 0U));
 }
 
 }  // namespace ernic::guest_sim

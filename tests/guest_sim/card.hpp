@@ -14,8 +14,9 @@
 
 namespace ernic::guest_sim {
 
-/// The card as the Ethernet driver brings it up: registers, device commands, AdminQ, interrupts, doorbells. Everything up
-/// to the point where the RDMA driver takes over (`ionic` 7.2, ionic_probe). No Ethernet queue is made: RDMA needs none.
+/// The card as the Ethernet driver brings it up: registers, device commands, AdminQ, interrupts, doorbells.
+/// Everything up to the point where the RDMA driver takes over (`ionic` 7.2, ionic_probe). No Ethernet queue
+/// is made: RDMA needs none.
 class Card {
   public:
     /// Both must outlive the card. Leaves it ready for admin commands. Fails: GuestError.
@@ -41,8 +42,9 @@ class Card {
     /// The eventfd behind an MSI-X vector, installed at first use.
     int vector_eventfd(std::uint32_t vector);
 
-    /// Interrupt control registers of a vector. The three moments of an event queue's vector (`ionic_rdma` 7.2,
-    /// ionic_create_eq, ionic_poll_eq_isr): before CREATE_EQ, after it, and at the end of every service.
+    /// Interrupt control registers of a vector. The three moments of an event queue's vector
+    /// (`ionic_rdma` 7.2, ionic_create_eq, ionic_poll_eq_isr): before CREATE_EQ, after it, and at the end of
+    /// every service.
     void prepare_event_vector(std::uint32_t vector);
     void unmask_vector(std::uint32_t vector);
     void return_credits(std::uint32_t vector, std::uint32_t count, bool unmask);

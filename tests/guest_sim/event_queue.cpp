@@ -37,7 +37,8 @@ EventQueue::EventQueue(Card& card, std::uint32_t id, std::uint32_t vector)
 
 bool EventQueue::read_one() {
     auto* const slot = reinterpret_cast<std::uint32_t*>(ring_.host + consumer_ % kDepth * sizeof(be32));
-    const std::uint32_t word = byte_swap(std::atomic_ref<std::uint32_t>(*slot).load(std::memory_order_acquire));
+    const std::uint32_t word =
+        byte_swap(std::atomic_ref<std::uint32_t>(*slot).load(std::memory_order_acquire));
     const std::uint32_t color = consumer_ / kDepth % 2 == 0 ? 1 : 0;
     if ((word & 1U) != color) {
         return false;

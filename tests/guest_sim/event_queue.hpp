@@ -21,8 +21,8 @@ struct Event {
     friend bool operator==(const Event&, const Event&) = default;
 };
 
-/// An RDMA event queue with its interrupt vector, serviced as `ionic_rdma` 7.2 does in ionic_poll_eq_isr: on an interrupt
-/// read until empty, ten events at a time, then unmask.
+/// An RDMA event queue with its interrupt vector, serviced as `ionic_rdma` 7.2 does in ionic_poll_eq_isr: on
+/// an interrupt read until empty, ten events at a time, then unmask.
 class EventQueue {
   public:
     static constexpr std::uint8_t kDepthLog2 = 10;

@@ -37,9 +37,9 @@ struct Buffer {
     }
 };
 
-/// Guest RAM in a memfd, as QEMU's memory-backend-memfd with share=on has it. It starts at 4 GiB in the device's address
-/// space, so that an address cut to 32 bits is noticed. Memory is handed out once and never taken back: guests are small
-/// and short-lived.
+/// Guest RAM in a memfd, as QEMU's memory-backend-memfd with share=on has it. It starts at 4 GiB in the
+/// device's address space, so that an address cut to 32 bits is noticed. Memory is handed out once and never
+/// taken back: guests are small and short-lived.
 class GuestRam {
   public:
     static constexpr std::uint64_t kBase = std::uint64_t{4} << 30U;

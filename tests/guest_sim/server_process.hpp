@@ -20,7 +20,7 @@ class ServerProcess {
         /// Further command line arguments.
         std::vector<std::string> arguments = {"--backend", "loopback"};
         /// CPU the server is bound to, for measurements.
-        std::optional<int> cpu;
+        std::optional<int> cpu = std::nullopt;
     };
 
     /// Starts the server and waits until it accepts connections. Fails: GuestError with the server's log.

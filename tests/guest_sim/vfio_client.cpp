@@ -30,10 +30,12 @@ constexpr std::size_t kMaxParts = 4;
 VfioClient::VfioClient(UniqueFd socket) : socket_(std::move(socket)) {
     const w::Version version{le16(w::kMajor), le16(w::kMinor)};
     const std::string text(kCapabilities);
-    const std::array<Bytes, 2> payload = {bytes_of(version), std::as_bytes(std::span(text.c_str(), text.size() + 1))};
+    const std::array<Bytes, 2> payload = {bytes_of(version),
+                                          std::as_bytes(std::span(text.c_str(), text.size() + 1))};
     const Bytes answer = call(Command::Version, payload);
     const auto agreed = ernic::read_value<w::Version>(answer);
-    require(agreed && agreed->major.get() == w::kMajor && agreed->minor.get() == w::kMinor, "version refused");
+    require(agreed && agreed->major.get() == w::kMajor && agreed->minor.get() == w::kMinor,
+            "version refused");
 }
 
 void VfioClient::send(Command command, std::uint32_t flags, std::span<const Bytes> payload, int fd) {
@@ -151,14 +153,16 @@ std::uint64_t VfioClient::region_size(std::uint32_t region) {
     request.argsz.set(sizeof(request));
     request.index.set(region);
     const Bytes payload = bytes_of(request);
-    const auto answer = ernic::read_value<w::RegionInfo>(call(Command::DeviceGetRegionInfo, std::span(&payload, 1)));
+    const auto answer =
+        ernic::read_value<w::RegionInfo>(call(Command::DeviceGetRegionInfo, std::span(&payload, 1)));
     require(answer.has_value(), "short region info");
     return answer->size.get();
 }
 
 void VfioClient::set_msix(std::uint32_t vector, int eventfd) {
-    const w::IrqSet request{le32(sizeof(w::IrqSet)), le32(w::IrqSet::kDataEventfd | w::IrqSet::kActionTrigger),
-                            le32(w::kIrqMsix), le32(vector), le32(1)};
+    const w::IrqSet request{le32(sizeof(w::IrqSet)),
+                            le32(w::IrqSet::kDataEventfd | w::IrqSet::kActionTrigger), le32(w::kIrqMsix),
+                            le32(vector), le32(1)};
     const Bytes payload = bytes_of(request);
     call(Command::DeviceSetIrqs, std::span(&payload, 1), eventfd);
 }

@@ -11,8 +11,8 @@
 
 namespace ernic::guest_sim {
 
-/// The VMM's side of the vfio-user socket: what QEMU's vfio-user-pci sends for a guest. Blocking; one request at a time,
-/// except for posted writes, which get no reply.
+/// The VMM's side of the vfio-user socket: what QEMU's vfio-user-pci sends for a guest. Blocking; one request
+/// at a time, except for posted writes, which get no reply.
 class VfioClient {
   public:
     /// Negotiates the version. Fails: GuestError, as everything here.

@@ -9,8 +9,8 @@ namespace ernic::guest_sim {
 /// How long a driver waits for a device before it gives up.
 inline constexpr std::chrono::milliseconds kPatience{5000};
 
-/// Waits until `done()` returns true: spinning first, as answers usually take microseconds, then giving the CPU away, then
-/// sleeping. Returns what done() said last.
+/// Waits until `done()` returns true: spinning first, as answers usually take microseconds, then giving the
+/// CPU away, then sleeping. Returns what done() said last.
 template <typename Predicate>
 bool wait_until(Predicate done, std::chrono::nanoseconds patience = kPatience) {
     using Clock = std::chrono::steady_clock;

@@ -9,7 +9,8 @@ constexpr std::size_t kBufferSize = 8 * kMiB + 64 * 1024;
 }  // namespace
 
 Context::Context(const Device& device)
-    : source(device.pd(), kBufferSize), target(device.pd(), kBufferSize), device_(device) {}
+    : source(device.pd(), kBufferSize), target(device.pd(), kBufferSize), device_(device) {
+}
 
 EndpointOptions Context::options() const {
     EndpointOptions options;
@@ -32,16 +33,24 @@ void Context::forget_pairs() {
 }
 
 const std::vector<SizeEdge>& size_edges() {
-    static const std::vector<SizeEdge> edges = {
-        {"0", 0},           {"1", 1},
-        {"2", 2},           {"63", 63},
-        {"64", 64},         {"65", 65},
-        {"mtu-1", std::size_t{0} - 1, true}, {"mtu", 0, true},
-        {"mtu+1", 1, true}, {"4095", 4095},
-        {"4096", 4096},     {"4097", 4097},
-        {"64k-1", 65535},   {"64k", 65536},
-        {"64k+1", 65537},   {"1m-1", kMiB - 1},
-        {"1m", kMiB},       {"1m+1", kMiB + 1},
-        {"8m", 8 * kMiB}};
+    static const std::vector<SizeEdge> edges = {{"0", 0},
+                                                {"1", 1},
+                                                {"2", 2},
+                                                {"63", 63},
+                                                {"64", 64},
+                                                {"65", 65},
+                                                {"mtu-1", std::size_t{0} - 1, true},
+                                                {"mtu", 0, true},
+                                                {"mtu+1", 1, true},
+                                                {"4095", 4095},
+                                                {"4096", 4096},
+                                                {"4097", 4097},
+                                                {"64k-1", 65535},
+                                                {"64k", 65536},
+                                                {"64k+1", 65537},
+                                                {"1m-1", kMiB - 1},
+                                                {"1m", kMiB},
+                                                {"1m+1", kMiB + 1},
+                                                {"8m", 8 * kMiB}};
     return edges;
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kHugePage = 2U << 20U;
 Owned<ibv_context> open_device(const std::string& name) {
     int count = 0;
     const std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(ibv_get_device_list(&count),
-                                                                   ibv_free_device_list);
+                                                                    ibv_free_device_list);
     require(list != nullptr && count > 0, "there is no RDMA device");
     require(!name.empty() || count == 1, "there are %d RDMA devices: choose one with --device", count);
     for (int i = 0; i < count; ++i) {
@@ -61,7 +61,8 @@ int choose_gid(ibv_context* context) {
 }  // namespace
 
 void note_undestroyed(const char* what, int error) {
-    undestroyed = std::string("a ") + what + " could not be destroyed: " + strerror(error < 0 ? -error : error);
+    undestroyed =
+        std::string("a ") + what + " could not be destroyed: " + strerror(error < 0 ? -error : error);
 }
 
 std::string take_undestroyed() {

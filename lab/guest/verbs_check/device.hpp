@@ -36,8 +36,8 @@ constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IB
 /// The device under test with its first port, and one protection domain for everything.
 class Device {
   public:
-    /// An empty name takes the only device; gid_index < 0 takes the first RoCE v2 GID made from an IPv4 address, or the
-    /// first RoCE v2 GID if there is none.
+    /// An empty name takes the only device; gid_index < 0 takes the first RoCE v2 GID made from an IPv4
+    /// address, or the first RoCE v2 GID if there is none.
     Device(const std::string& name, int gid_index);
 
     [[nodiscard]] ibv_context* context() const { return context_.get(); }
@@ -61,7 +61,8 @@ class Device {
 class Buffer {
   public:
     enum class Pages {
-        Scattered,  ///< 4 KiB pages that are not neighbours in physical memory, so that wrong page tables show
+        Scattered,  ///< 4 KiB pages that are not neighbours in physical memory, so that wrong page tables
+                    ///< show
         Huge,
     };
     Buffer(ibv_pd* pd, std::size_t size, int access = kAllAccess, Pages pages = Pages::Scattered);

@@ -109,7 +109,9 @@ SendRequest& SendRequest::bind(ibv_mw* window, std::uint32_t new_rkey, ibv_mr* r
 }
 
 Endpoint::Endpoint(const Device& device, const EndpointOptions& options)
-    : device_(device), options_(options), gid_index_(options.gid_index < 0 ? device.gid_index() : options.gid_index),
+    : device_(device),
+      options_(options),
+      gid_index_(options.gid_index < 0 ? device.gid_index() : options.gid_index),
       cq_(options.cq) {
     if (options.events) {
         channel_.reset(ibv_create_comp_channel(device.context()));
@@ -125,7 +127,8 @@ Endpoint::Endpoint(const Device& device, const EndpointOptions& options)
     attributes.send_cq = attributes.recv_cq = cq_;
     attributes.qp_type = options.type;
     attributes.sq_sig_all = options.signal_all ? 1 : 0;
-    attributes.cap = {options.send_depth, options.receive_depth, options.sges, options.sges, options.inline_bytes};
+    attributes.cap = {options.send_depth, options.receive_depth, options.sges, options.sges,
+                      options.inline_bytes};
     qp_.reset(ibv_create_qp(options.pd != nullptr ? options.pd : device.pd(), &attributes));
     require(qp_ != nullptr, "ibv_create_qp: %s", strerror(errno));
     cap_ = attributes.cap;
@@ -153,7 +156,8 @@ void Endpoint::to_rtr(std::uint32_t qpn) {
     attributes.path_mtu = static_cast<ibv_mtu>(mtu_code(options_.mtu != 0 ? options_.mtu : device_.mtu()));
     attributes.dest_qp_num = qpn;
     attributes.rq_psn = options_.first_psn;
-    attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(16, device_.attributes().max_qp_rd_atom));
+    attributes.max_dest_rd_atomic =
+        static_cast<std::uint8_t>(std::min(16, device_.attributes().max_qp_rd_atom));
     attributes.min_rnr_timer = options_.rnr_timer;
     attributes.ah_attr.is_global = 1;
     attributes.ah_attr.grh.dgid = device_.gid(gid_index_);
@@ -174,7 +178,8 @@ void Endpoint::to_rts() {
     attributes.retry_cnt = options_.retries;
     attributes.rnr_retry = options_.rnr_retries;
     attributes.sq_psn = options_.first_psn;
-    attributes.max_rd_atomic = static_cast<std::uint8_t>(std::min(16, device_.attributes().max_qp_init_rd_atom));
+    attributes.max_rd_atomic =
+        static_cast<std::uint8_t>(std::min(16, device_.attributes().max_qp_init_rd_atom));
     modify(attributes,
            options_.type == IBV_QPT_UD ? IBV_QP_STATE | IBV_QP_SQ_PSN
                                        : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -310,8 +315,12 @@ ibv_wc Endpoint::wait(bool receive) {
     fail("no %s completed within %d ms", receive ? "receive" : "send", patience_ms);
 }
 
-ibv_wc Endpoint::wait_send() { return wait(false); }
-ibv_wc Endpoint::wait_receive() { return wait(true); }
+ibv_wc Endpoint::wait_send() {
+    return wait(false);
+}
+ibv_wc Endpoint::wait_receive() {
+    return wait(true);
+}
 
 namespace {
 
@@ -330,24 +339,32 @@ void check(const ibv_wc& completion, std::uint64_t id, ibv_wc_status status) {
 ibv_wc Endpoint::finish_send(std::uint64_t id, ibv_wc_opcode opcode) {
     const ibv_wc completion = wait_send();
     check(completion, id, IBV_WC_SUCCESS);
-    require(completion.opcode == opcode, "a send completed with opcode %d, not %d", completion.opcode, opcode);
+    require(completion.opcode == opcode, "a send completed with opcode %d, not %d", completion.opcode,
+            opcode);
     return completion;
 }
 
 ibv_wc Endpoint::finish_receive(std::uint64_t id, std::size_t bytes, ibv_wc_opcode opcode) {
     const ibv_wc completion = wait_receive();
     check(completion, id | kReceive, IBV_WC_SUCCESS);
-    require(completion.opcode == opcode, "a receive completed with opcode %d, not %d", completion.opcode, opcode);
-    require(completion.byte_len == bytes, "a receive completed with %u bytes, not %zu", completion.byte_len, bytes);
+    require(completion.opcode == opcode, "a receive completed with opcode %d, not %d", completion.opcode,
+            opcode);
+    require(completion.byte_len == bytes, "a receive completed with %u bytes, not %zu", completion.byte_len,
+            bytes);
     return completion;
 }
 
-void Endpoint::fail_send(std::uint64_t id, ibv_wc_status status) { check(wait_send(), id, status); }
-void Endpoint::fail_receive(std::uint64_t id, ibv_wc_status status) { check(wait_receive(), id | kReceive, status); }
+void Endpoint::fail_send(std::uint64_t id, ibv_wc_status status) {
+    check(wait_send(), id, status);
+}
+void Endpoint::fail_receive(std::uint64_t id, ibv_wc_status status) {
+    check(wait_receive(), id | kReceive, status);
+}
 
 void Endpoint::expect_silence(int milliseconds) {
     const std::int64_t deadline = now_ms() + milliseconds;
-    require(early_.empty(), "an unexpected completion of request %" PRIu64, early_.empty() ? 0 : early_[0].wr_id & ~kReceive);
+    require(early_.empty(), "an unexpected completion of request %" PRIu64,
+            early_.empty() ? 0 : early_[0].wr_id & ~kReceive);
     do {
         if (const auto completion = poll()) {
             fail("unexpected completion of %s %" PRIu64 " (%s)",

@@ -20,7 +20,8 @@ struct SendRequest {
     SendRequest& unsignalled();
     SendRequest& immediate(std::uint32_t value);
     SendRequest& invalidate(std::uint32_t rkey);
-    SendRequest& compare_swap(std::uint64_t va, std::uint32_t rkey, std::uint64_t compare, std::uint64_t swap);
+    SendRequest& compare_swap(std::uint64_t va, std::uint32_t rkey, std::uint64_t compare,
+                              std::uint64_t swap);
     SendRequest& fetch_add(std::uint64_t va, std::uint32_t rkey, std::uint64_t add);
     SendRequest& datagram(ibv_ah* address, std::uint32_t qpn, std::uint32_t qkey);
     SendRequest& bind(ibv_mw* window, std::uint32_t new_rkey, ibv_mr* region, std::uint64_t va,
@@ -32,22 +33,22 @@ struct SendRequest {
 
 struct EndpointOptions {
     ibv_qp_type type = IBV_QPT_RC;
-    ibv_pd* pd = nullptr;     ///< null: the device's own
-    ibv_cq* cq = nullptr;     ///< null: an own one
+    ibv_pd* pd = nullptr;  ///< null: the device's own
+    ibv_cq* cq = nullptr;  ///< null: an own one
     std::uint32_t send_depth = 64;
     std::uint32_t receive_depth = 64;
     std::uint32_t sges = 8;
     std::uint32_t inline_bytes = 0;
     bool signal_all = false;
-    bool events = false;      ///< wait for completions by events instead of polling
+    bool events = false;  ///< wait for completions by events instead of polling
     int access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    int gid_index = -1;       ///< negative: the device's choice
-    std::size_t mtu = 0;      ///< 0: the port's
+    int gid_index = -1;   ///< negative: the device's choice
+    std::size_t mtu = 0;  ///< 0: the port's
     // Generous, because an emulated guest may be held up for long.
     std::uint8_t timeout = 17;  ///< 4.096 us << 17 = 0.54 s
     std::uint8_t retries = 7;
     std::uint8_t rnr_retries = 7;
-    std::uint8_t rnr_timer = 1;  ///< 0.01 ms
+    std::uint8_t rnr_timer = 1;          ///< 0.01 ms
     std::uint32_t first_psn = 0xfffff0;  ///< so that numbers wrap early
 };
 
@@ -132,8 +133,8 @@ struct Pair {
 class Window {
   public:
     Window(const Device& device, ibv_mw_type type, ibv_pd* pd = nullptr);
-    /// Binds (type 1: or re-binds, or with length 0 unbinds) on `by` and waits for the completion, which must have
-    /// `status`.
+    /// Binds (type 1: or re-binds, or with length 0 unbinds) on `by` and waits for the completion, which must
+    /// have `status`.
     void bind(Endpoint& by, const Buffer& buffer, std::size_t offset, std::size_t length, unsigned access,
               ibv_wc_status status = IBV_WC_SUCCESS);
     [[nodiscard]] std::uint32_t rkey() const { return window_->rkey; }

@@ -2,18 +2,21 @@
 //
 // verbs_check: does an RDMA device move the right bytes to the right place, and fail in the right way?
 //
-// One process, one device, no network: queue pairs of the same device are connected with each other. Every byte that
-// is moved is compared with what it must be, and so are the bytes around it, the completions on both sides and, after
-// errors, what happens to everything else that was outstanding. It only uses libibverbs, so the same program runs on
-// our card and on soft-RoCE, which then serves as the second opinion.
+// One process, one device, no network: queue pairs of the same device are connected with each other. Every
+// byte that is moved is compared with what it must be, and so are the bytes around it, the completions on
+// both sides and, after errors, what happens to everything else that was outstanding. It only uses
+// libibverbs, so the same program runs on our card and on soft-RoCE, which then serves as the second opinion.
 //
-//   verbs_check [--device NAME] [--gid-index N] [--only PATTERN]...    run the cases (all, or those that contain
-//                                                                      PATTERN or match it as a shell pattern)
+//   verbs_check [--device NAME] [--gid-index N] [--only PATTERN]...    run the cases (all, or those that
+//   contain
+//                                                                      PATTERN or match it as a shell
+//                                                                      pattern)
 //   verbs_check --list                                                 name the cases; needs no device
-//   verbs_check --corrupt                                              plant wrong bytes in the source and find them
-//   verbs_check --stress SECONDS [--pairs N] [--window N] [--seed N]   random requests on N pairs, N outstanding each
-//   verbs_check --large                                                messages up to the 2 GiB limit (1 GiB of memory)
-//   Also: --skip PATTERN leaves cases out, --patience MS is how long a completion may take (20000), --verbose shows times.
+//   verbs_check --corrupt                                              plant wrong bytes in the source and
+//   find them verbs_check --stress SECONDS [--pairs N] [--window N] [--seed N]   random requests on N pairs,
+//   N outstanding each verbs_check --large                                                messages up to the
+//   2 GiB limit (1 GiB of memory) Also: --skip PATTERN leaves cases out, --patience MS is how long a
+//   completion may take (20000), --verbose shows times.
 //
 // Output: one line per case, 'ok NAME', 'FAIL NAME: reason' or 'skip NAME: reason', and at the end
 // 'verbs_check: N passed, N failed'. Exit code: 0 all passed, 1 something failed, 2 usage,
@@ -49,7 +52,8 @@ constexpr int kCorruptionFound = 3;
 
 [[noreturn]] void usage(const char* problem) {
     fprintf(stderr,
-            "verbs_check: %s\nusage: verbs_check [--device NAME] [--gid-index N] [--only PATTERN] [--skip PATTERN]\n"
+            "verbs_check: %s\nusage: verbs_check [--device NAME] [--gid-index N] [--only PATTERN] [--skip "
+            "PATTERN]\n"
             "       [--list | --corrupt | --large | --stress SECONDS [--pairs N] [--window N] [--seed N]]\n"
             "       [--patience MS] [--verbose]\n",
             problem);
@@ -77,20 +81,47 @@ Options parse(int argc, char** argv) {
     Options options;
     for (int key; (key = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         switch (key) {
-            case 'd': options.device = optarg; break;
-            case 'g': options.gid_index = static_cast<int>(number(optarg, 0, 255)); break;
-            case 'o': options.only.emplace_back(optarg); break;
-            case 'x': options.leave_out.emplace_back(optarg); break;
-            case 'l': options.list = true; break;
-            case 'c': options.corrupt = true; break;
-            case 'L': options.large = true; break;
-            case 's': options.stress.seconds = number(optarg, 1, 86400); break;
-            case 'n': options.stress.pairs = number(optarg, 1, 256); break;
-            case 'w': options.stress.window = number(optarg, 2, 64); break;
-            case 'S': options.stress.seed = number(optarg, 0, 4294967295U); break;
-            case 'p': Endpoint::patience_ms = static_cast<int>(number(optarg, 1, 3600000)); break;
-            case 'v': options.verbose = true; break;
-            default: usage("that is not an option");
+            case 'd':
+                options.device = optarg;
+                break;
+            case 'g':
+                options.gid_index = static_cast<int>(number(optarg, 0, 255));
+                break;
+            case 'o':
+                options.only.emplace_back(optarg);
+                break;
+            case 'x':
+                options.leave_out.emplace_back(optarg);
+                break;
+            case 'l':
+                options.list = true;
+                break;
+            case 'c':
+                options.corrupt = true;
+                break;
+            case 'L':
+                options.large = true;
+                break;
+            case 's':
+                options.stress.seconds = number(optarg, 1, 86400);
+                break;
+            case 'n':
+                options.stress.pairs = number(optarg, 1, 256);
+                break;
+            case 'w':
+                options.stress.window = number(optarg, 2, 64);
+                break;
+            case 'S':
+                options.stress.seed = number(optarg, 0, 4294967295U);
+                break;
+            case 'p':
+                Endpoint::patience_ms = static_cast<int>(number(optarg, 1, 3600000));
+                break;
+            case 'v':
+                options.verbose = true;
+                break;
+            default:
+                usage("that is not an option");
         }
     }
     if (optind != argc) {
@@ -126,7 +157,8 @@ Cases choose(const Options& options) {
     }
     Cases chosen;
     for (Case& item : all) {
-        if ((options.only.empty() || matches(item.name, options.only)) && !matches(item.name, options.leave_out)) {
+        if ((options.only.empty() || matches(item.name, options.only)) &&
+            !matches(item.name, options.leave_out)) {
             chosen.push_back(std::move(item));
         }
     }
@@ -216,7 +248,8 @@ int main(int argc, char** argv) {
     try {
         const Device device(options.device, options.gid_index);
         printf("verbs_check: %s\n", device.description().c_str());
-        return options.stress.seconds != 0 ? stress(device, options.stress) : run_cases(device, cases, options);
+        return options.stress.seconds != 0 ? stress(device, options.stress)
+                                           : run_cases(device, cases, options);
     } catch (const Failure& reason) {
         printf("FAIL start: %s\nverbs_check: 0 passed, 1 failed\n", reason.what());
         return 1;

@@ -43,29 +43,31 @@ std::optional<std::size_t> find_difference(const void* at, std::size_t size, std
                                            std::uint64_t first) {
     const auto* bytes = static_cast<const unsigned char*>(at);
     std::optional<std::size_t> found;
-    for_each_word(size, seed, first, [&](std::size_t position, const unsigned char* expected, std::size_t count) {
-        if (memcmp(bytes + position, expected, count) == 0) {
-            return true;
-        }
-        std::size_t i = 0;
-        while (bytes[position + i] == expected[i]) {
-            ++i;
-        }
-        found = position + i;
-        return false;
-    });
+    for_each_word(size, seed, first,
+                  [&](std::size_t position, const unsigned char* expected, std::size_t count) {
+                      if (memcmp(bytes + position, expected, count) == 0) {
+                          return true;
+                      }
+                      std::size_t i = 0;
+                      while (bytes[position + i] == expected[i]) {
+                          ++i;
+                      }
+                      found = position + i;
+                      return false;
+                  });
     return found;
 }
 
 std::size_t count_differences(const void* at, std::size_t size, std::uint64_t seed, std::uint64_t first) {
     const auto* bytes = static_cast<const unsigned char*>(at);
     std::size_t different = 0;
-    for_each_word(size, seed, first, [&](std::size_t position, const unsigned char* expected, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
-            different += bytes[position + i] != expected[i] ? 1 : 0;
-        }
-        return true;
-    });
+    for_each_word(size, seed, first,
+                  [&](std::size_t position, const unsigned char* expected, std::size_t count) {
+                      for (std::size_t i = 0; i < count; ++i) {
+                          different += bytes[position + i] != expected[i] ? 1 : 0;
+                      }
+                      return true;
+                  });
     return different;
 }
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-/// Test data: an endless byte sequence per seed in which no two places look alike, so that bytes which are stale,
-/// shifted, swapped or from another transfer never pass for the right ones.
+/// Test data: an endless byte sequence per seed in which no two places look alike, so that bytes which are
+/// stale, shifted, swapped or from another transfer never pass for the right ones.
 
 /// Writes bytes first, first + 1, ... of sequence `seed`.
 void fill_pattern(void* to, std::size_t size, std::uint64_t seed, std::uint64_t first = 0);

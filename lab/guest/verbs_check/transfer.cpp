@@ -39,7 +39,8 @@ const char* guess(const unsigned char* at, std::size_t readable, std::uint64_t o
 
 void verify_background(const Buffer& buffer, std::size_t from, std::size_t to, const char* where) {
     if (const auto at = find_difference(buffer.at(from), to - from, kBackground, from)) {
-        fail("the byte at %zu of %zu %s was overwritten with 0x%02x", *at, to - from, where, *buffer.at(from + *at));
+        fail("the byte at %zu of %zu %s was overwritten with 0x%02x", *at, to - from, where,
+             *buffer.at(from + *at));
     }
 }
 
@@ -64,6 +65,15 @@ std::vector<ibv_sge> Layout::sges(const Buffer& buffer) const {
         list.push_back(buffer.sge(piece.offset, piece.size));
     }
     return list;
+}
+
+void Layout::shorten(std::size_t size) {
+    std::size_t kept = 1;
+    for (; kept < pieces_.size() && size > pieces_[kept - 1].size; ++kept) {
+        size -= pieces_[kept - 1].size;
+    }
+    pieces_.erase(pieces_.begin() + static_cast<std::ptrdiff_t>(kept), pieces_.end());
+    pieces_.back().size = std::min(pieces_.back().size, size);
 }
 
 std::size_t Layout::place(std::size_t position) const {
@@ -93,14 +103,17 @@ void verify(const Buffer& buffer, const Layout& layout, std::uint64_t seed, std:
     std::size_t position = 0;
     std::size_t checked = layout.begin() - kGuard;
     for (const Layout::Piece& piece : layout.pieces()) {
-        verify_background(buffer, checked, piece.offset, position == 0 ? "before the target" : "between two pieces");
+        verify_background(buffer, checked, piece.offset,
+                          position == 0 ? "before the target" : "between two pieces");
         const std::size_t data = std::min(piece.size, size - position);
         const unsigned char* bytes = buffer.at(piece.offset);
         if (const auto at = find_difference(bytes, data, seed, position)) {
             char text[256];
-            snprintf(text, sizeof text, "byte %zu of %zu (piece %zu) is 0x%02x, not 0x%02x; %zu wrong in this piece%s",
-                     position + *at, size, static_cast<std::size_t>(&piece - layout.pieces().data()), bytes[*at],
-                     pattern_byte(seed, position + *at), count_differences(bytes, data, seed, position),
+            snprintf(text, sizeof text,
+                     "byte %zu of %zu (piece %zu) is 0x%02x, not 0x%02x; %zu wrong in this piece%s",
+                     position + *at, size, static_cast<std::size_t>(&piece - layout.pieces().data()),
+                     bytes[*at], pattern_byte(seed, position + *at),
+                     count_differences(bytes, data, seed, position),
                      guess(bytes + *at, data - *at, piece.offset + *at, seed, position + *at));
             throw Corrupted(text, position + *at);
         }
@@ -116,8 +129,9 @@ const char* name_of(Op op) {
 }
 
 ibv_wr_opcode request_opcode(Op op) {
-    static const ibv_wr_opcode opcodes[] = {IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,       IBV_WR_SEND_WITH_INV,
-                                            IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
+    static const ibv_wr_opcode opcodes[] = {
+        IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,       IBV_WR_SEND_WITH_INV,
+        IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
     return opcodes[static_cast<int>(op)];
 }
 
@@ -128,7 +142,8 @@ ibv_wc_opcode completion_opcode(Op op) {
     return op == Op::Write || op == Op::WriteImm ? IBV_WC_RDMA_WRITE : IBV_WC_SEND;
 }
 
-void run_transfer(const Buffer& source, const Buffer& target, Endpoint& by, Endpoint& peer, const Transfer& transfer) {
+void run_transfer(const Buffer& source, const Buffer& target, Endpoint& by, Endpoint& peer,
+                  const Transfer& transfer) {
     const Op op = transfer.op;
     const Layout from(transfer.source_at, transfer.size, transfer.source_pieces);
     const Layout to(transfer.target_at, transfer.size, transfer.target_pieces);
@@ -169,22 +184,25 @@ void run_transfer(const Buffer& source, const Buffer& target, Endpoint& by, Endp
     if (takes_receive(op)) {
         const ibv_wc completion = peer.finish_receive(
             receive_id, transfer.size, op == Op::WriteImm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
-        const unsigned expected =
-            op == Op::Send ? 0U : op == Op::SendInv ? unsigned{IBV_WC_WITH_INV} : unsigned{IBV_WC_WITH_IMM};
+        const unsigned expected = op == Op::Send      ? 0U
+                                  : op == Op::SendInv ? unsigned{IBV_WC_WITH_INV}
+                                                      : unsigned{IBV_WC_WITH_IMM};
         require((completion.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV)) == expected,
                 "the receive has flags 0x%x", completion.wc_flags);
         require(op == Op::Send || op == Op::SendInv || ntohl(completion.imm_data) == immediate,
                 "immediate data 0x%x, not 0x%x", ntohl(completion.imm_data), immediate);
-        require(op != Op::SendInv || completion.invalidated_rkey == window->rkey(), "invalidated rkey 0x%x, not 0x%x",
-                completion.invalidated_rkey, window->rkey());
+        const std::uint32_t invalidated = window ? window->rkey() : 0;
+        require(!window || completion.invalidated_rkey == invalidated, "invalidated rkey 0x%x, not 0x%x",
+                completion.invalidated_rkey, invalidated);
     }
     by.finish_send(id, completion_opcode(op));
 
     verify(target, to, seed, transfer.size);
     if (!transfer.plant && transfer.size <= 65536) {
         for (std::size_t i = 0, position = 0; i < from.pieces().size(); position += from.pieces()[i++].size) {
-            require(!find_difference(source.at(from.pieces()[i].offset), from.pieces()[i].size, seed, position),
-                    "the source was changed");
+            require(
+                !find_difference(source.at(from.pieces()[i].offset), from.pieces()[i].size, seed, position),
+                "the source was changed");
         }
     }
 }

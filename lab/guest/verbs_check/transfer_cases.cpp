@@ -58,7 +58,7 @@ void check_the_checker(Context& context) {
 }
 
 void split_both_sides(Context& context, Op op, std::size_t pieces) {
-    const auto limit = static_cast<std::size_t>(context.device().attributes().max_sge);
+    const std::size_t limit = context.options().sges;
     if (pieces > limit) {
         skip("the device takes %zu SGEs", limit);
     }
@@ -87,8 +87,9 @@ void empty_pieces(Context& context) {
     fill_background(context.target, to);
     pair.b.receive(1, {context.target.sge(0, 0), context.target.sge(4096, 100), context.target.sge(9000, 0),
                        context.target.sge(4196, 200)});
-    pair.a.post(SendRequest(IBV_WR_SEND, 2).local({context.source.sge(4096, 299), context.source.sge(100, 0),
-                                                   context.source.sge(4395, 1), context.source.sge(0, 0)}));
+    pair.a.post(SendRequest(IBV_WR_SEND, 2)
+                    .local({context.source.sge(4096, 299), context.source.sge(100, 0),
+                            context.source.sge(4395, 1), context.source.sge(0, 0)}));
     pair.b.finish_receive(1, 300);
     pair.a.finish_send(2, IBV_WC_SEND);
     verify(context.target, to, seed, 300);
@@ -156,8 +157,9 @@ void inline_data(Context& context, Op op, std::uint32_t wanted) {
         fill_background(context.target, to);
         SendRequest request(request_opcode(op), pair.a.next_id());
         const std::uint32_t first = size / 3;
-        request.local({{reinterpret_cast<std::uint64_t>(data), first, 0},
-                       {reinterpret_cast<std::uint64_t>(data) + first, size - first, 0}})
+        request
+            .local({{reinterpret_cast<std::uint64_t>(data), first, 0},
+                    {reinterpret_cast<std::uint64_t>(data) + first, size - first, 0}})
             .flags(IBV_SEND_INLINE);
         if (scatters_to_receive(op)) {
             pair.b.receive(1, to.sges(context.target));
@@ -220,9 +222,10 @@ void add_transfer_cases(Cases& cases) {
     cases.push_back({"self/checker", check_the_checker});
     for (const Op op : kOps) {
         for (const SizeEdge& edge : size_edges()) {
-            cases.push_back({std::string("size/") + name_of(op) + "/" + edge.name, [op, edge](Context& context) {
-                                 run_in_turn(context, {op, edge.bytes(context.mtu())});
-                             }});
+            cases.push_back(
+                {std::string("size/") + name_of(op) + "/" + edge.name, [op, edge](Context& context) {
+                     run_in_turn(context, {op, edge.bytes(context.mtu())});
+                 }});
         }
     }
     for (const Op op : {Op::Send, Op::SendImm, Op::Write, Op::WriteImm, Op::Read}) {
@@ -236,12 +239,13 @@ void add_transfer_cases(Cases& cases) {
     cases.push_back({"sge/write-imm-leaves-receive-alone", write_immediate_leaves_the_receive_alone});
     cases.push_back({"size/nothing-with-any-key", nothing_with_any_key});
     for (const Op op : kOps) {
-        cases.push_back({std::string("unaligned/") + name_of(op), [op](Context& context) {
-                             const std::size_t places[][2] = {{1, 0}, {0, 1}, {3, 5}, {7, 4}, {2049, 4095}, {4095, 1}};
-                             for (const auto& place : places) {
-                                 run_in_turn(context, {op, 9001, 8192 + place[0], 16384 + place[1]});
-                             }
-                         }});
+        cases.push_back(
+            {std::string("unaligned/") + name_of(op), [op](Context& context) {
+                 const std::size_t places[][2] = {{1, 0}, {0, 1}, {3, 5}, {7, 4}, {2049, 4095}, {4095, 1}};
+                 for (const auto& place : places) {
+                     run_in_turn(context, {op, 9001, 8192 + place[0], 16384 + place[1]});
+                 }
+             }});
     }
     for (const Op op : {Op::Send, Op::SendImm, Op::Write}) {
         for (const std::uint32_t bytes : {32U, 96U, 224U, 400U}) {
@@ -251,13 +255,13 @@ void add_transfer_cases(Cases& cases) {
     }
     for (const std::uint32_t sges : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U}) {
         for (const std::uint32_t inline_bytes : {0U, 200U}) {
-            cases.push_back(
-                {"shape/sges-" + std::to_string(sges) + (inline_bytes != 0 ? "-inline" : ""),
-                 [=](Context& context) { entry_shape(context, sges, inline_bytes); }});
+            cases.push_back({"shape/sges-" + std::to_string(sges) + (inline_bytes != 0 ? "-inline" : ""),
+                             [=](Context& context) { entry_shape(context, sges, inline_bytes); }});
         }
     }
     for (const std::size_t mtu : {256U, 512U, 1024U, 2048U, 4096U}) {
-        cases.push_back({"path-mtu/" + std::to_string(mtu), [mtu](Context& context) { path_mtu(context, mtu); }});
+        cases.push_back(
+            {"path-mtu/" + std::to_string(mtu), [mtu](Context& context) { path_mtu(context, mtu); }});
     }
 }
 

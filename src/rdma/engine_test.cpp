@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+#include "rdma/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include "rdma/test_support.hpp"
+
+namespace ernic::rdma {
+namespace {
+
+using test::Peer;
+using test::World;
+
+/// Two connected queue pairs and one region over all of memory.
+class RcPair : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        world.bring_up(*a, 11, 0xfffff0, 100);
+        world.bring_up(*b, 10, 100, 0xfffff0);
+    }
+
+    World world;
+    std::unique_ptr<Peer> a = world.make(10);
+    std::unique_ptr<Peer> b = world.make(11);
+    std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
+};
+
+WorkRequest write(std::uint64_t from, std::uint64_t to, std::uint32_t length, std::uint32_t key) {
+    WorkRequest wr = World::request(Opcode::Write, from, length, key);
+    wr.remote_va = to;
+    wr.rkey = key;
+    return wr;
+}
+
+TEST_F(RcPair, WritesOfEverySizeArriveAcrossThePsnWrap) {
+    std::size_t expected = 0;
+    for (std::uint32_t length : {0U, 1U, 255U, 1024U, 1025U, 4096U, 262144U, 262145U, 1048576U}) {
+        world.fill(0, length, static_cast<std::uint8_t>(length));
+        world.post(*a, write(0, 2'000'000, length, key));
+        world.run();
+        ASSERT_EQ(a->owner.sent.size(), ++expected) << length;
+        EXPECT_EQ(a->owner.sent.back().status, CompletionStatus::Success);
+        EXPECT_TRUE(world.same(0, 2'000'000, length)) << length;
+    }
+    EXPECT_TRUE(b->owner.received.empty());
+}
+
+TEST_F(RcPair, ReadsOfEverySizeArrive) {
+    for (std::uint32_t length : {0U, 1U, 1024U, 262145U, 1048577U}) {
+        world.fill(2'000'000, length, static_cast<std::uint8_t>(length + 3));
+        WorkRequest wr = write(0, 2'000'000, length, key);
+        wr.opcode = Opcode::Read;
+        world.post(*a, wr);
+        world.run();
+        EXPECT_EQ(a->owner.sent.back().status, CompletionStatus::Success);
+        EXPECT_TRUE(world.same(0, 2'000'000, length)) << length;
+    }
+    EXPECT_EQ(a->owner.sent.size(), 5U);
+}
+
+TEST_F(RcPair, SendScattersOverSgesAndReportsLength) {
+    world.fill(0, 300'000, 9);
+    ReceiveRequest receive;
+    receive.sge_count = 3;
+    receive.sges[0] = {1'000'000, 7, key};
+    receive.sges[1] = {1'000'007, 0, key};
+    receive.sges[2] = {1'000'007, 400'000, key};
+    b->owner.receives[0] = receive;
+    b->qp->receive_posted(1);
+    WorkRequest wr = World::request(Opcode::SendImmediate, 0, 300'000, key);
+    wr.immediate_or_key = 0xabcd;
+    wr.solicited = true;
+    world.post(*a, wr);
+    world.run();
+    ASSERT_EQ(b->owner.received.size(), 1U);
+    EXPECT_EQ(b->owner.received[0].length, 300'000U);
+    EXPECT_EQ(b->owner.received[0].immediate_or_key, 0xabcdU);
+    EXPECT_EQ(b->owner.received[0].kind, ReceiveKind::SendImmediate);
+    EXPECT_TRUE(b->owner.received[0].solicited);
+    EXPECT_TRUE(world.same(0, 1'000'000, 300'000));
+}
+
+TEST_F(RcPair, ReceiverNotReadyResumesWhenAReceiveIsPosted) {
+    world.fill(0, 64, 1);
+    world.post(*a, World::request(Opcode::Send, 0, 64, key));
+    world.run();
+    EXPECT_TRUE(a->owner.sent.empty());
+    world.post_receive(*b, 4096, 64, key);
+    world.advance(rnr_delay(12) - 1000);
+    EXPECT_TRUE(a->owner.sent.empty()) << "resumed before the minimum RNR timer";
+    world.advance(2000);
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_TRUE(world.same(0, 4096, 64));
+}
+
+TEST_F(RcPair, ReceiverNeverReadyFailsAfterTheRetriesAskedFor) {
+    world.post(*a, World::request(Opcode::Send, 0, 64, key));
+    world.run();
+    for (int retry = 0; retry < 2; ++retry) {
+        EXPECT_TRUE(a->owner.sent.empty());
+        world.advance(rnr_delay(12));
+    }
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RnrRetryExceeded);
+    EXPECT_EQ(a->qp->state(), QpState::Error);
+    EXPECT_EQ(a->owner.send_flushes, 1);
+    EXPECT_EQ(a->owner.receive_flushes, 1);
+}
+
+TEST_F(RcPair, WriteWithImmediateWaitsForAReceiveOnItsLastFragment) {
+    world.fill(0, 600'000, 4);
+    WorkRequest wr = write(0, 2'000'000, 600'000, key);
+    wr.opcode = Opcode::WriteImmediate;
+    wr.immediate_or_key = 77;
+    world.post(*a, wr);
+    world.run();
+    EXPECT_TRUE(a->owner.sent.empty());
+    world.post_receive(*b, 4096, 64, key);
+    world.advance(rnr_delay(12));
+    ASSERT_EQ(b->owner.received.size(), 1U);
+    EXPECT_EQ(b->owner.received[0].length, 600'000U);
+    EXPECT_EQ(b->owner.received[0].kind, ReceiveKind::WriteImmediate);
+    EXPECT_TRUE(world.same(0, 2'000'000, 600'000));
+    EXPECT_EQ(a->owner.sent.size(), 1U);
+}
+
+TEST_F(RcPair, MissingPeerFailsAfterItsOwnTimeouts) {
+    b.reset();
+    world.post(*a, write(0, 4096, 64, key));
+    world.run();
+    for (int retry = 0; retry < 2; ++retry) {
+        world.advance(acknowledge_timeout(14));
+        EXPECT_TRUE(a->owner.sent.empty());
+    }
+    world.advance(acknowledge_timeout(14));
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RetryExceeded);
+}
+
+TEST_F(RcPair, PeerThatComesUpLateIsReachedByARetry) {
+    b->qp->enter(QpState::Reset);
+    world.fill(0, 64, 5);
+    world.post(*a, write(0, 4096, 64, key));
+    world.run();
+    EXPECT_TRUE(a->owner.sent.empty());
+    world.bring_up(*b, 10, 100, 0xfffff0);
+    world.advance(acknowledge_timeout(14));
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_TRUE(world.same(0, 4096, 64));
+}
+
+TEST_F(RcPair, UnknownMacIsNeverLoopedBack) {
+    a->qp->attributes().route.destination = World::make_mac(99);
+    world.post(*a, write(0, 4096, 64, key));
+    world.run();
+    for (int i = 0; i < 3; ++i) {
+        world.advance(acknowledge_timeout(14));
+    }
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RetryExceeded);
+}
+
+TEST_F(RcPair, AtomicsReturnTheOriginalValue) {
+    std::uint64_t value = 40;
+    std::memcpy(&world.bytes[8192], &value, 8);
+    WorkRequest add = World::request(Opcode::FetchAdd, 0, 8, key);
+    add.remote_va = 8192;
+    add.rkey = key;
+    add.swap_add = 2;
+    world.post(*a, add);
+    WorkRequest swap = add;
+    swap.opcode = Opcode::CompareSwap;
+    swap.sges[0].va = 8;
+    swap.compare = 42;
+    swap.swap_add = 7;
+    world.post(*a, swap);
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 2U);
+    std::uint64_t originals[2];  // NOLINT(modernize-avoid-c-arrays)
+    std::memcpy(originals, world.bytes.data(), sizeof(originals));
+    std::memcpy(&value, &world.bytes[8192], 8);
+    EXPECT_EQ(originals[0], 40U);
+    EXPECT_EQ(originals[1], 42U);
+    EXPECT_EQ(value, 7U);
+}
+
+TEST_F(RcPair, MisalignedAtomicIsAnInvalidRequest) {
+    WorkRequest add = World::request(Opcode::FetchAdd, 0, 8, key);
+    add.remote_va = 8193;
+    add.rkey = key;
+    world.post(*a, add);
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RemoteInvalidRequest);
+    EXPECT_EQ(b->qp->state(), QpState::Error);
+}
+
+TEST_F(RcPair, RemoteErrorsHaveTheRightStatusOnBothSides) {
+    WorkRequest wr = write(0, 4096, 64, key);
+    wr.rkey = key + 1;  // wrong tag
+    world.post(*a, wr);
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RemoteAccess);
+    EXPECT_EQ(b->qp->state(), QpState::Error);
+    ASSERT_EQ(b->owner.events.size(), 1U);
+    EXPECT_EQ(b->owner.events[0], QpEvent::AccessError);
+    EXPECT_EQ(a->owner.send_flushes + a->owner.receive_flushes, 2);
+    EXPECT_EQ(b->owner.send_flushes + b->owner.receive_flushes, 2);
+}
+
+TEST_F(RcPair, MessageLongerThanTheReceiveIsRefused) {
+    world.post_receive(*b, 4096, 63, key);
+    world.post(*a, World::request(Opcode::Send, 0, 64, key));
+    world.run();
+    ASSERT_EQ(b->owner.received.size(), 1U);
+    EXPECT_EQ(b->owner.received[0].status, CompletionStatus::LocalLength);
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RemoteInvalidRequest);
+}
+
+TEST_F(RcPair, LocalErrorSendsNothing) {
+    world.post(*a, write(0, 4096, 64, key));
+    world.post(*a, write(test::kMemorySize - 8, 4096, 64, key));
+    world.post(*a, write(0, 8192, 64, key));
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 2U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_EQ(a->owner.sent[1].status, CompletionStatus::LocalProtection);
+    EXPECT_EQ(b->qp->state(), QpState::Rts);
+}
+
+TEST_F(RcPair, LongMessagesShareTheThreadInBudgetedSteps) {
+    world.post(*a, write(0, 2'000'000, 2'000'000, key));
+    EXPECT_TRUE(world.engine.step());
+    EXPECT_TRUE(a->owner.sent.empty());
+    world.run();
+    EXPECT_EQ(a->owner.sent.size(), 1U);
+}
+
+TEST_F(RcPair, ErrorStopsEverythingAtOnce) {
+    world.fill(0, 2'000'000, 8);
+    world.post(*a, write(0, 2'000'000, 2'000'000, key));
+    world.engine.step();
+    b->qp->enter(QpState::Error);
+    const auto before = world.bytes;
+    world.run();
+    EXPECT_EQ(world.bytes, before) << "bytes landed after the QP was in Error";
+}
+
+TEST_F(RcPair, DrainedEventComesWhenTheQueueIsQuiet) {
+    world.post(*a, write(0, 4096, 64, key));
+    a->qp->attributes().sqd_notify = true;
+    a->qp->enter(QpState::Sqd);
+    world.run();
+    ASSERT_EQ(a->owner.events.size(), 1U);
+    EXPECT_EQ(a->owner.events[0], QpEvent::SqDrained);
+    EXPECT_TRUE(a->owner.sent.empty()) << "a request was started in SQD";
+    a->qp->enter(QpState::Rts);
+    world.run();
+    EXPECT_EQ(a->owner.sent.size(), 1U);
+}
+
+TEST_F(RcPair, PostInErrorIsFlushedEachTime) {
+    a->qp->enter(QpState::Error);
+    world.post(*a, write(0, 4096, 64, key));
+    world.run();
+    EXPECT_EQ(a->owner.send_flushes, 2);
+    EXPECT_TRUE(a->owner.sent.empty());
+}
+
+TEST_F(RcPair, DestroyingAScheduledQueuePairLeavesNoTrace) {
+    for (int i = 0; i < 1000; ++i) {
+        auto extra = world.make(20);
+        world.bring_up(*extra, 21);
+        world.post(*extra, write(0, 4096, 64, key));
+        extra.reset();
+    }
+    world.run();
+}
+
+TEST(Datagram, CarriesTheNetworkHeader) {
+    World world;
+    auto a = world.make(1, QpType::Ud);
+    auto b = world.make(2, QpType::Ud);
+    world.bring_up(*a, 0);
+    world.bring_up(*b, 0);
+    const std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
+    ASSERT_TRUE(world.engine.set_address_handle(3, test::kPd, World::route_to(world.mac, world.mac)));
+    world.post_receive(*b, 4096, 140, key);
+    world.fill(0, 100, 2);
+    WorkRequest wr = World::request(Opcode::Send, 0, 100, key);
+    wr.ah_id = 3;
+    wr.destination_qpn = 2;
+    wr.destination_qkey = 0x1234;
+    world.post(*a, wr);
+    wr.destination_qkey = 0x9999;
+    world.post(*a, wr);
+    world.run();
+    ASSERT_EQ(b->owner.received.size(), 1U);
+    EXPECT_EQ(b->owner.received[0].length, 140U);
+    EXPECT_TRUE(world.same(0, 4096 + 40, 100));
+    EXPECT_EQ(world.bytes[4096 + 20], std::byte{0x45});
+    EXPECT_EQ(a->owner.sent.size(), 2U) << "a datagram completes whether or not it arrives";
+    EXPECT_EQ(world.engine.counters().wrong_qkey.value(), 1U);
+}
+
+TEST(Datagram, LongerThanThePortMtuIsALocalLengthError) {
+    World world;
+    auto a = world.make(1, QpType::Ud);
+    world.bring_up(*a, 0);
+    const std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
+    ASSERT_TRUE(world.engine.set_address_handle(3, test::kPd, World::route_to(world.mac, world.mac)));
+    WorkRequest wr = World::request(Opcode::Send, 0, kMaxMtu + 1, key);
+    wr.ah_id = 3;
+    world.post(*a, wr);
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::LocalLength);
+}
+
+}  // namespace
+}  // namespace ernic::rdma
