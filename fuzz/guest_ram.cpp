@@ -47,6 +47,15 @@ std::byte* host_of(std::size_t id) {
     return arena.data() + at;
 }
 
+/// Compares without telling the fuzzer what it would take to be equal.
+__attribute__((no_sanitize("coverage"))) bool secretly_equal(const std::byte* data, Bytes wanted) {
+    std::byte different{0};
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        different |= data[i] ^ wanted[i];
+    }
+    return different == std::byte{0};
+}
+
 /// The CPU does not care what is poisoned. Volatile, so that no checked memcpy is made of it.
 __attribute__((no_sanitize("address"))) void raw_copy(std::byte* to, const std::byte* from, std::size_t size) {
     volatile std::byte* target = to;
@@ -173,6 +182,24 @@ void GuestRam::check_read_only() const {
     load(kReadOnlyBase, now);
     require(std::all_of(now.begin(), now.end(), [](std::byte b) { return b == kReadOnlyFill; }),
             "read-only memory stays as it is");
+}
+
+bool GuestRam::contains(Bytes needle) {
+    __asan_unpoison_memory_region(arena.data(), arena.size());
+    const std::byte* at = host_of(kMain);
+    const std::byte* const end = at + kMainSize - needle.size();
+    bool found = false;
+    while (at < end && !found) {
+        const auto* next = static_cast<const std::byte*>(
+            std::memchr(at, static_cast<int>(needle[0]), static_cast<std::size_t>(end - at)));
+        if (next == nullptr) {
+            break;
+        }
+        found = secretly_equal(next, needle);
+        at = next + 1;
+    }
+    follow_bus_master();
+    return found;
 }
 
 }  // namespace ernic::fuzz

@@ -81,6 +81,8 @@ class GuestRam final : public CpuMemory {
 
     /// Fails the run when a byte of read-only memory has changed.
     void check_read_only() const;
+    /// Whether `needle` lies anywhere in main memory. Not visible to the fuzzer, which would learn to write it.
+    [[nodiscard]] bool contains(Bytes needle);
 
   private:
     void poison(bool dma_off);

@@ -10,6 +10,7 @@
 //            while requests are under way. Only memory safety, budgets and the end of all work are checked.
 #include <vector>
 
+#include "fuzz/request_source.hpp"
 #include "fuzz/verbs.hpp"
 #include "fuzz/verbs_model.hpp"
 #include "fuzz/world.hpp"
@@ -19,29 +20,18 @@ namespace {
 
 namespace rw = wire::ionic_rdma;
 
-constexpr std::uint64_t kCqPages = page::kFree;           // one page per CQ
-constexpr std::uint64_t kSendPages = page::kFree + 8;     // two per queue pair
+constexpr std::uint64_t kCqPages = page::kFree;        // one page per CQ
+constexpr std::uint64_t kSendPages = page::kFree + 8;  // two per queue pair
 constexpr std::uint64_t kReceivePages = page::kFree + 24;
-constexpr std::uint64_t kDataPages = page::kFree + 40;
-constexpr std::uint32_t kDataCount = 40;
 constexpr std::uint64_t kCanary = page::at(page::kFree + 82);
 constexpr std::uint64_t kSecret = page::at(page::kFree + 84);
-constexpr std::uint64_t kData = page::at(kDataPages);
-constexpr std::uint64_t kDataSize = kDataCount * GuestRam::kPage;
 
 constexpr std::uint32_t kFirstQp = 1;
 constexpr std::uint32_t kLastQp = 6;
 constexpr std::uint32_t kFirstCq = 1;
 constexpr std::uint32_t kLastCq = 3;
-constexpr std::uint32_t kKeys = 8;
 /// Nobody on the segment has it.
 constexpr wire::MacAddress kStranger{{0x02, 0xde, 0xad, 0, 0, 1}};
-constexpr std::uint32_t kQkey = 0x11;
-
-constexpr std::array<rw::SendOp, 11> kSendOps = {
-    rw::SendOp::Send, rw::SendOp::SendImmediate, rw::SendOp::SendInvalidate, rw::SendOp::Write,
-    rw::SendOp::WriteImmediate, rw::SendOp::Read, rw::SendOp::CompareSwap, rw::SendOp::FetchAdd,
-    rw::SendOp::RegisterMr, rw::SendOp::LocalInvalidate, rw::SendOp::BindMw};
 
 class Target {
   public:
@@ -141,8 +131,6 @@ class Target {
         create_table_mr(6);
     }
 
-    static std::uint32_t key(std::uint32_t index, std::uint8_t tag = 1) { return index << 8U | tag; }
-
     void create_cq(std::uint32_t id) {
         Cq& cq = cqs_[id];
         cq = {};
@@ -232,122 +220,12 @@ class Target {
 
     // ---- Work requests
 
-    /// An address as a program would give it: inside a region, at its edges, or nonsense.
-    std::uint64_t region_address(std::uint32_t index) {
-        const std::uint64_t base = index == 6 ? kVirtual : kData;
-        switch (input_.u8() % 8U) {
-            case 0:
-                return base + kDataSize - input_.u8();
-            case 1:
-                return input_.u64();
-            case 2:
-                return base - input_.u8();
-            case 3:
-                return wild_ ? GuestRam::address(input_) : kCanary;
-            default:
-                return base + 8 * input_.below(kDataSize / 8 - 1024);
-        }
-    }
-    std::uint32_t some_length() {
-        switch (input_.u8() % 8U) {
-            case 0:
-                return 0;
-            case 1:
-                return input_.u32();
-            case 2:
-                return 1U << input_.below(18);
-            case 3:
-                return 4096U * input_.below(kDataCount);
-            default:
-                return input_.u8();
-        }
-    }
-    std::uint32_t some_key() {
-        const std::uint32_t index = input_.below(kKeys + 1);
-        return index == kKeys ? input_.u32() : input_.u8() >= 0xe0 ? key(index, input_.u8()) : key(index);
-    }
-
-    Entry build_send(std::uint32_t qpn, std::uint64_t id, std::uint8_t& op, bool& signalled) {
-        op = input_.u8();
-        op = op >= 0xf0 ? input_.u8() : static_cast<std::uint8_t>(kSendOps[op % kSendOps.size()]);
-        if (qps_[qpn].datagram && input_.u8() % 8U != 0) {
-            op = static_cast<std::uint8_t>(input_.flag() ? rw::SendOp::Send : rw::SendOp::SendImmediate);
-        }
-        std::uint16_t flags = input_.u8() & 0x0fU;
-        if (input_.u8() >= 0xf0) {
-            flags |= static_cast<std::uint16_t>(input_.u8() << 8U);
-        }
-        signalled = (flags & rw::kWqeSignalled) != 0;
-        Entry entry(id, op, flags, input_.flag() ? some_key() : input_.u32());
-        add_body(entry, static_cast<rw::SendOp>(op), (flags & rw::kWqeInline) != 0);
-        if (input_.u8() >= 0xf0) {  // anything behind the id, or the model could not follow
-            entry.overwrite(9 + input_.u8(), input_.bytes(input_.u8() % 32U));
-        }
-        return entry;
-    }
-
-    void add_body(Entry& entry, rw::SendOp op, bool is_inline) {
-        const std::uint32_t region = input_.below(kKeys);
-        const std::uint64_t va = region_address(region);
-        const be32 high(static_cast<std::uint32_t>(va >> 32U));
-        const be32 low(static_cast<std::uint32_t>(va));
-        switch (op) {
-            case rw::SendOp::CompareSwap:
-            case rw::SendOp::FetchAdd:
-                // Both layouts are the same up to the local address.
-                entry.set_body(rw::AtomicBodyV2{high, low, be32(some_key()), be32(0), be32(input_.u8()), be32(0),
-                                                be32(input_.u8()), be32(some_key()), be64(region_address(1))});
-                return;
-            case rw::SendOp::RegisterMr:
-                entry.set_sge_count_or_key(input_.u8());
-                entry.set_body(rw::RegisterMrBody{be64(va), be64(some_length()), be64(input_.u8()),
-                                                  be64(wild_ ? GuestRam::address(input_) : kData),
-                                                  be32(wild_ ? input_.below(5000) : 1), be16(input_.u8()), 0,
-                                                  static_cast<std::uint8_t>(12 + input_.below(2))});
-                return;
-            case rw::SendOp::BindMw:
-                entry.set_sge_count_or_key(input_.u8());
-                entry.set_body(rw::BindMwBody{be64(va), be64(some_length()), be32(some_key()),
-                                              be16(static_cast<std::uint16_t>(input_.u8() | (input_.flag() ? 0xc000 : 0x4000))),
-                                              be16(0)});
-                return;
-            case rw::SendOp::Write:
-            case rw::SendOp::WriteImmediate:
-            case rw::SendOp::Read:
-                entry.set_body(rw::RdmaBody{high, low, be32(some_key()), be32(add_payload(entry, is_inline))});
-                return;
-            default:
-                entry.set_body(rw::SendBody{be32(input_.below(4)), be32(1 + input_.below(7)),
-                                            be32(input_.u8() >= 0xe0 ? input_.u32() : kQkey),
-                                            be32(add_payload(entry, is_inline))});
-                return;
-        }
-    }
-
-    /// SGEs or inline data; the message's length.
-    std::uint32_t add_payload(Entry& entry, bool is_inline) {
-        if (is_inline) {
-            const Bytes data = input_.bytes(input_.u8() % 97U);
-            entry.set_inline(data);
-            return input_.u8() >= 0xf0 ? input_.u32() : static_cast<std::uint32_t>(data.size());
-        }
-        std::array<rw::Sge, 6> sges{};
-        const std::uint32_t count = input_.below(6);
-        std::uint32_t sum = 0;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            sges[i] = {be64(region_address(1)), be32(some_length()), be32(some_key())};
-            sum += sges[i].length.get();
-        }
-        entry.set_sges(std::span(sges).first(count));
-        return input_.u8() >= 0xf0 ? input_.u32() : sum;
-    }
-
     void post_send(std::uint32_t qpn) {
         const QpPlan& plan = qps_[qpn];
         const std::uint32_t repeat = input_.u8() >= 0xe0 ? plan.sq.mask() : 1;
         std::uint8_t op = 0;
         bool signalled = false;
-        Entry entry = build_send(qpn, 0, op, signalled);
+        Entry entry = requests_.send(plan.datagram, op, signalled);
         for (std::uint32_t i = 0; i < repeat && (wild_ || model_.has_send_room(qpn)); ++i) {
             const std::uint64_t id = next_id_++;
             entry.overwrite(0, bytes_of(id));
@@ -366,11 +244,8 @@ class Target {
             return;
         }
         const std::uint64_t id = next_id_++;
-        Entry entry(id, 0, 0, 0);
-        add_payload(entry, false);
-        if (input_.u8() >= 0xf0) {
-            entry.overwrite(9 + input_.u8(), input_.bytes(input_.u8() % 32U));
-        }
+        Entry entry = requests_.receive();
+        entry.overwrite(0, bytes_of(id));
         world_.ram().store(plan.rq.slot(producers_[qpn].receive++), entry.bytes(std::size_t{1} << plan.rq.stride_log2));
         model_.posted_receive(qpn, id);
         if (input_.u8() % 8U != 0) {
@@ -580,10 +455,9 @@ class Target {
         }
     }
 
-    static constexpr std::uint64_t kVirtual = 0x7f00'0000'0000;
-
     Input input_;
     bool wild_;
+    RequestSource requests_{input_, wild_, kCanary};
     bool excused_ = false;
     World world_;
     Driver driver_;

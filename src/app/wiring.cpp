@@ -72,7 +72,7 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
     loop.set_worker([this] { return parts_->card.step(); });
     loop.set_poller([this] { return parts_->server.poll(); });
     if (options.backend.md5) {
-        log.warn("backend option md5 has no effect yet");
+        parts_->segment.mover().digest_with(net::PayloadDigest(log.named("segment")));
     }
     log.info("version={} backend={} mac={}", ERNIC_VERSION, app::to_string(options.backend),
              to_string(options.mac));

@@ -5,16 +5,14 @@
 #include <cassert>
 #include <cstddef>
 
+#include "ionic/limits.hpp"
+
 namespace ernic::ionic {
 namespace {
 
 using wire::ionic::LifInfo;
 using wire::ionic::LogicalQueue;
 using wire::ionic::QueueOperation;
-
-/// Work of one step() and queue: some 100 µs, so that a register read never waits long.
-constexpr std::uint32_t kAdminBudget = 16;
-constexpr std::uint32_t kTransmitBudget = 64;
 
 }  // namespace
 
@@ -30,7 +28,7 @@ Lif::Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& 
       rss_(profile.rss_table_size),
       tx_(profile.tx_queues),
       rx_(profile.rx_queues) {
-    assert(profile.tx_queues <= 64);
+    assert(profile.tx_queues <= kMaxTxQueues);
     reset();
 }
 
@@ -65,7 +63,7 @@ void Lif::reset() {
     config_ = {};
     config_.state = static_cast<std::uint8_t>(wire::ionic::LifState::Enable);
     config_.mac = permanent_mac_;
-    config_.mtu.set(profile_.max_frame_size - 18);
+    config_.mtu.set(profile_.max_frame_size - kFrameOverhead);
 }
 
 Lif::Status Lif::init_queue(const wire::ionic::QueueInitCommand& command, QueueHandle& handle) {
@@ -186,7 +184,7 @@ bool Lif::doorbell(QueueType type, std::uint32_t page, wire::ionic::Doorbell val
 bool Lif::step(AdminCommandHandler& admin) {
     bool more = false;
     if (admin_pending_ && memory_.enabled()) {
-        admin_pending_ = admin_ && admin_->process(admin, kAdminBudget);
+        admin_pending_ = admin_ && admin_->process(admin, kAdminCommandsPerStep);
         more = admin_pending_;
     }
     return step_transmit() || more;
@@ -198,7 +196,7 @@ bool Lif::step_transmit() {
     }
     for (std::uint64_t queues = tx_pending_; queues != 0; queues &= queues - 1) {
         const auto index = static_cast<std::size_t>(std::countr_zero(queues));
-        if (!tx_[index] || !tx_[index]->process(sink_, kTransmitBudget)) {
+        if (!tx_[index] || !tx_[index]->process(sink_, kTxDescriptorsPerStep)) {
             tx_pending_ &= ~(std::uint64_t{1} << index);
         }
     }

@@ -27,7 +27,7 @@ class Lif {
   public:
     using Status = wire::ionic::Status;
 
-    /// Everything passed must outlive this; `profile.tx_queues` is at most 64.
+    /// Everything passed must outlive this; `profile.tx_queues` is at most kMaxTxQueues.
     Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory, Interrupts& interrupts,
         TrafficStats& stats, FrameSink& sink);
 
@@ -35,6 +35,7 @@ class Lif {
     Status init(mem::Iova info, const LinkState& link);
     /// Destroys queues, filters, RSS and attributes and stops all DMA. Also before init() ever ran.
     void reset();
+    [[nodiscard]] const wire::MacAddress& permanent_mac() const { return permanent_mac_; }
     [[nodiscard]] bool initialized() const { return info_.has_value(); }
 
     // Queues. `hw_type` and `hw_index` are what the driver puts into doorbells.

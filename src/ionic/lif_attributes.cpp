@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ionic/lif.hpp"
+#include "ionic/limits.hpp"
 
 namespace ernic::ionic {
 namespace {
@@ -18,10 +19,6 @@ constexpr std::uint64_t kSupportedFeatures =
     lif_feature::kVlanTxTag | lif_feature::kVlanRxStrip | lif_feature::kVlanRxFilter | lif_feature::kRxHash |
     lif_feature::kRxChecksum | lif_feature::kTxScatterGather | lif_feature::kTxChecksum | lif_feature::kTso |
     lif_feature::kTsoIpv6 | lif_feature::kTsoEcn;
-/// Smallest MTU an IPv4 host may have (RFC 791).
-constexpr std::uint32_t kMinMtu = 68;
-/// Ethernet header and one VLAN tag: what a frame has beyond its MTU.
-constexpr std::uint32_t kFrameOverhead = 18;
 
 template <WireValue T>
 T value_of(const wire::ionic::LifAttributeCommand& command) {

@@ -2,18 +2,13 @@
 #include "ionic/queue_config.hpp"
 
 #include "ionic/identity.hpp"
+#include "ionic/limits.hpp"
 
 namespace ernic::ionic {
 namespace {
 
 using wire::ionic::LogicalQueue;
 using wire::ionic::Status;
-
-/// The interface allows rings of 4 to 65536 entries.
-constexpr std::uint8_t kMinSizeLog2 = 2;
-constexpr std::uint8_t kMaxSizeLog2 = 16;
-/// Ring addresses are page-aligned DMA addresses (ionic_qcq_alloc of ionic 7.2).
-constexpr std::uint64_t kRingAlignment = 4096;
 
 bool aligned(const le64& address) {
     return address.get() % kRingAlignment == 0;
@@ -52,8 +47,8 @@ Status parse_queue_init(const wire::ionic::QueueInitCommand& command, const Queu
         command.features.get() != 0) {
         return Status::NotSupported;
     }
-    if (command.lif_index.get() != 0 || command.ring_size_log2 < kMinSizeLog2 ||
-        command.ring_size_log2 > kMaxSizeLog2 || command.pid.get() >= limits.doorbell_pages ||
+    if (command.lif_index.get() != 0 || command.ring_size_log2 < kMinRingSizeLog2 ||
+        command.ring_size_log2 > kMaxRingSizeLog2 || command.pid.get() >= limits.doorbell_pages ||
         (interrupts && command.interrupt.get() >= limits.interrupts) || !aligned(command.ring_base) ||
         !aligned(command.completion_ring_base) || !aligned(command.sg_ring_base)) {
         return Status::Invalid;

@@ -60,6 +60,10 @@ void add_large_cases(Cases& cases);
 /// Transfers with a planted wrong byte that must be found where it was planted.
 void add_corruption_cases(Cases& cases);
 
+bool is_soft_roce(const Device& device);
+/// Why soft-RoCE cannot pass this case, or null.
+const char* soft_roce_gap(const std::string& name);
+
 struct StressOptions {
     unsigned seconds;
     unsigned pairs = 4;

@@ -165,12 +165,15 @@ Cases choose(const Options& options) {
     return chosen;
 }
 
-/// "ok", "skip: reason" or "FAIL: reason" as a line; whether it is not a FAIL.
 enum class Outcome { Passed, Failed, Skipped };
 
 Outcome run_case(Context& context, const Case& item, bool verbose) {
     const auto begin = std::chrono::steady_clock::now();
     try {
+        const char* gap = is_soft_roce(context.device()) ? soft_roce_gap(item.name) : nullptr;
+        if (gap != nullptr) {
+            skip("soft-RoCE: %s", gap);
+        }
         item.run(context);
         const std::string left = take_undestroyed();
         require(left.empty(), "%s", left.c_str());
