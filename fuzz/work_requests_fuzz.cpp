@@ -14,6 +14,7 @@
 #include "fuzz/verbs.hpp"
 #include "fuzz/verbs_model.hpp"
 #include "fuzz/world.hpp"
+#include "ionic/rdma_queue_pair.hpp"
 
 namespace ernic::fuzz {
 namespace {
@@ -200,7 +201,7 @@ class Target {
         const std::uint64_t table = page::kTables + index * 512;
         for (std::uint32_t i = 0; i < count; ++i) {
             const std::uint64_t target = wild_ && input_.u8() >= 0xe0 ? GuestRam::address(input_)
-                                                                      : kData + GuestRam::kPage * input_.below(kDataCount);
+                                                                      : kData + GuestRam::kPage * input_.below(kDataPages);
             world_.ram().put(table + 8 * i, le64(target));
         }
         const std::uint32_t start = input_.u16() % 4096U;
@@ -341,7 +342,7 @@ class Target {
                 replace(qpn, cq);
                 break;
             case 26: {
-                const std::uint32_t index = 1 + input_.below(kKeys - 1);
+                const std::uint32_t index = 1 + input_.below(kRegions - 1);
                 verbs_.destroy(rw::AdminOp::DestroyMr, key(index));
                 if (input_.flag()) {
                     create_table_mr(index);

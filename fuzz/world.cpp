@@ -101,7 +101,7 @@ std::uint64_t World::progress() const {
 }
 
 void World::settle() {
-    std::uint64_t before = progress();
+    std::uint64_t before = 0;
     for (int round = 1; round <= kSettleRounds; ++round) {
         run_once();
         if (!work_left_) {

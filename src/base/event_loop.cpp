@@ -8,6 +8,12 @@
 #include <ctime>
 
 namespace ernic {
+namespace {
+
+/// Timers of one round: each may fail a queue pair, which takes a microsecond or two, and thousands may be due at once.
+constexpr int kTimersPerRound = 64;
+
+}  // namespace
 
 void Timer::arm(Nanoseconds deadline) {
     cancel();
@@ -84,7 +90,8 @@ void EventLoop::run_timers() {
         return;
     }
     const Nanoseconds now = clock_.now();
-    while (!timers_.empty() && timers_.begin()->first <= now) {
+    // Those beyond the limit have not become less due: the next round does not sleep.
+    for (int left = kTimersPerRound; left != 0 && !timers_.empty() && timers_.begin()->first <= now; --left) {
         Timer& timer = *timers_.begin()->second;
         timer.cancel();
         timer.handler_();

@@ -125,6 +125,23 @@ TEST_F(EventLoopTest, TimersFireInOrderOfTheirDeadlinesOnce) {
     EXPECT_EQ(fired.size(), 2U);
 }
 
+TEST_F(EventLoopTest, ManyTimersAtOnceAreSpreadOverRounds) {
+    constexpr int kTimers = 1000;
+    int fired = 0;
+    std::vector<std::unique_ptr<Timer>> timers;
+    for (int i = 0; i < kTimers; ++i) {
+        timers.push_back(std::make_unique<Timer>(loop_, [&] { ++fired; }));
+        timers.back()->arm(clock_.now());
+    }
+    loop_.run_once(true);
+    EXPECT_GT(fired, 0);
+    EXPECT_LE(fired, 100) << "a register access may be waiting";
+    for (int i = 0; i < kTimers && fired < kTimers; ++i) {
+        loop_.run_once(true);  // would sleep for ever if it forgot the others
+    }
+    EXPECT_EQ(fired, kTimers);
+}
+
 TEST_F(EventLoopTest, ArmingAgainMovesTheDeadline) {
     int fired = 0;
     Timer timer(loop_, [&] { ++fired; });

@@ -11,11 +11,12 @@
 
 namespace ernic::ionic {
 
-/// Executes one command that arrived by the admin queue. Thread: device. Fails: by the status byte of
-/// `completion`.
+/// Who executes the commands of the admin queue.
 class AdminCommandHandler {
   public:
     virtual ~AdminCommandHandler() = default;
+    /// Executes one command; the queue itself fills in comp_index and colour.
+    /// Thread: device. Fails: by the status byte of `completion`.
     virtual void execute(const wire::ionic::Command& command, wire::ionic::Completion& completion) = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "ionic/limits.hpp"
 #include "wire/pci.hpp"
 
 namespace ernic::ionic {
@@ -19,8 +20,6 @@ constexpr std::uint64_t kRegisterBarSize = 0x10000;
 /// pci::Msix).
 constexpr std::uint32_t kMsixTableOffset = 0x8000;
 constexpr std::uint32_t kMsixPbaOffset = 0xa000;
-/// A changed counter is in guest memory within this time; `ip -s link` shows nothing else.
-constexpr Nanoseconds kStatsPeriod = 100'000'000;
 
 /// Calls `use(offset in block, part)` with the part of an access that falls into [start, end).
 template <typename Span, typename Use>
@@ -82,7 +81,7 @@ Card::Card(const Options& options, pci::Host& host, EventLoop& loop, metrics::Re
       lif_(options_.profile, options_.mac, host.memory(), interrupts_, stats_,
            options_.sink != nullptr ? *options_.sink : null_sink_),
       admin_commands_(lif_, log_),
-      device_commands_(options_.profile, options_.mac, lif_, port_, admin_commands_,
+      device_commands_(options_.profile, lif_, port_, admin_commands_,
                        {.reset_card = [this] { reset_device(); },
                         .reset_lif = [this] { reset_lif(); },
                         .has_rdma = [this] { return rdma_ != nullptr; }},
@@ -103,7 +102,7 @@ void Card::connect() {
     config_.on_msix_control([this](std::uint16_t control) { msix_.set_control(control); });
     config_.on_flr([this] { reset(); });
     port_.on_link_change([this](const LinkState& link) {
-        log_.info("link {} speed={}", link.up ? "up" : "down", link.speed);
+        log_.debug("link {} speed={}", link.up ? "up" : "down", link.speed);
         lif_.set_link(link);
     });
     interrupts_.on_event_unmask([this](std::uint16_t vector) {
@@ -183,7 +182,7 @@ void Card::reset_lif() {
 
 void Card::arm_stats_refresh() {
     // Armed by a change and not re-armed without one: an idle card causes no wake-up.
-    stats_timer_.arm(loop_.clock().now() + kStatsPeriod);
+    stats_timer_.arm(loop_.clock().now() + kStatsRefresh);
 }
 
 void Card::refresh_stats() {
@@ -194,26 +193,11 @@ void Card::refresh_stats() {
 }
 
 void Card::register_in(metrics::Registry& registry) const {
-    using wire::ionic::LifStat;
     admin_commands_.register_in(registry);
     device_commands_.register_in(registry);
     doorbells_.register_in(registry);
     msix_.register_in(registry, "ionic.msix");
-    const auto add = [&](const char* name, const char* unit, const char* help, LifStat first) {
-        registry.add({name, unit, help}, [this, first] { return stats_.sum_of_casts(first); });
-    };
-    add("ionic.tx.frames", "frames",
-        "Frames the guest transmitted; segments of a TSO packet count one by one.",
-        LifStat::TxUnicastPackets);
-    add("ionic.tx.bytes", "bytes", "Bytes of those frames, without FCS.", LifStat::TxUnicastBytes);
-    add("ionic.tx.drops", "frames",
-        "Frames dropped because their descriptors made no sense or could not be read.",
-        LifStat::TxUnicastDropPackets);
-    add("ionic.rx.frames", "frames", "Frames delivered to the guest.", LifStat::RxUnicastPackets);
-    add("ionic.rx.bytes", "bytes", "Bytes of those frames, without FCS.", LifStat::RxUnicastBytes);
-    add("ionic.rx.drops", "frames",
-        "Frames for the guest that found no buffer: the guest is slower than the sender.",
-        LifStat::RxUnicastDropPackets);
+    stats_.register_in(registry);
 }
 
 }  // namespace ernic::ionic

@@ -45,6 +45,8 @@ class CompletionQueue {
     /// Entries that fit before the ring is full.
     [[nodiscard]] std::uint32_t space() const { return ring_.mask() - (producer_ - consumer_); }
     [[nodiscard]] const Identity& identity() const { return identity_; }
+    /// Page table entries held for the ring.
+    [[nodiscard]] std::size_t page_entries() const { return ring_.page_entries(); }
 
   private:
     mem::GuestMemory& memory_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/clock.hpp"
 #include "ionic/identity.hpp"
 
 namespace ernic::ionic {
@@ -28,6 +29,16 @@ template <WireValue T>
 void answer(MutableBytes data, const T& value) {
     static_assert(sizeof(T) == w::kCommandDataSize);
     std::copy_n(bytes_of(value).begin(), std::min(sizeof(T), data.size()), data.begin());
+}
+
+/// At most once a second, because a guest may identify itself in a loop.
+bool due(log::Limiter& limiter) {
+    const Nanoseconds now = SystemClock().now();
+    if (limiter.last != 0 && now - limiter.last < 1'000'000'000) {
+        return false;
+    }
+    limiter.last = now;
+    return true;
 }
 
 /// Text of a guest for a log line: ends at the first NUL, other unprintable bytes become dots.
@@ -102,7 +113,8 @@ Status DeviceCommands::dispatch(const w::Command& command, w::Completion& comple
 }
 
 Status DeviceCommands::identify(MutableBytes data) {
-    if (const auto driver = read_value<w::DriverIdentity>(data)) {
+    const auto driver = read_value<w::DriverIdentity>(data);
+    if (driver && due(identity_limiter_)) {
         log_.info("driver identified itself os_type={} version={}", driver->os_type.get(),
                   printable(driver->driver_version_text));
     }
@@ -114,7 +126,7 @@ Status DeviceCommands::identify_lif(const w::Command& command, MutableBytes data
     if (as<w::LifIdentifyCommand>(command).type != kLifTypeClassic) {
         return Status::Invalid;
     }
-    answer(data, make_lif_identity(profile_, mac_, hooks_.has_rdma()));
+    answer(data, make_lif_identity(profile_, lif_.permanent_mac(), hooks_.has_rdma()));
     return Status::Success;
 }
 

@@ -28,15 +28,9 @@ class DeviceCommands final : public DeviceCommandHandler {
     };
 
     /// Everything passed must outlive this.
-    DeviceCommands(const Profile& profile, const wire::MacAddress& mac, Lif& lif, Port& port,
-                   AdminCommands& admin, Hooks hooks, const log::Logger& log)
-        : profile_(profile),
-          mac_(mac),
-          lif_(lif),
-          port_(port),
-          admin_(admin),
-          hooks_(std::move(hooks)),
-          log_(log) {}
+    DeviceCommands(const Profile& profile, Lif& lif, Port& port, AdminCommands& admin, Hooks hooks,
+                   const log::Logger& log)
+        : profile_(profile), lif_(lif), port_(port), admin_(admin), hooks_(std::move(hooks)), log_(log) {}
 
     void execute(const wire::ionic::Command& command, wire::ionic::Completion& completion,
                  MutableBytes data) override;
@@ -53,13 +47,13 @@ class DeviceCommands final : public DeviceCommandHandler {
     wire::ionic::Status init_lif(const wire::ionic::Command& command, wire::ionic::Completion& completion);
 
     const Profile& profile_;
-    const wire::MacAddress& mac_;
     Lif& lif_;
     Port& port_;
     AdminCommands& admin_;
     Hooks hooks_;
     log::Logger log_;
     log::Limiter limiter_;
+    log::Limiter identity_limiter_;
     metrics::Counter succeeded_;
     metrics::Counter failed_;
 };

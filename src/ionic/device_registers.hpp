@@ -10,11 +10,12 @@
 
 namespace ernic::ionic {
 
-/// Executes one device command: reads `command` and `data`, fills `completion` and, for answers, `data`.
-/// Thread: device. Fails: by the status byte of `completion`.
+/// Who executes the commands of the register block.
 class DeviceCommandHandler {
   public:
     virtual ~DeviceCommandHandler() = default;
+    /// Executes one command: reads `command` and `data`, fills `completion` and, for answers, `data`.
+    /// Thread: device. Fails: by the status byte of `completion`.
     virtual void execute(const wire::ionic::Command& command, wire::ionic::Completion& completion,
                          MutableBytes data) = 0;
 };

@@ -18,8 +18,6 @@ constexpr std::uint8_t kSgStrideLog2 = 8;
 static_assert(1U << kSgStrideLog2 == wire::ionic::kTxSgStride);
 /// A frame needs its Ethernet header.
 constexpr std::size_t kMinFrame = sizeof(wire::EthernetHeader);
-/// A receiver gets at most this much of a TSO packet at once.
-constexpr std::size_t kMaxChunk = 65536;
 
 /// Copies the first bytes of `spans`; returns how many there were.
 std::size_t peek(const mem::SpanList& spans, MutableBytes into) {
@@ -213,7 +211,7 @@ bool TxQueue::add_segment(const TxDescriptor& descriptor, FrameSink& sink) {
 bool TxQueue::open_run(const TxDescriptor& descriptor, const mem::SpanList& spans) {
     const std::uint16_t header_size = descriptor.start_or_header.get();
     const std::uint16_t segment_size = descriptor.offset_or_mss.get();
-    if (header_size < kMinFrame || header_size > kMaxHeader || header_size > spans.bytes() ||
+    if (header_size < kMinFrame || header_size > kMaxTsoHeader || header_size > spans.bytes() ||
         segment_size == 0 || std::uint32_t{header_size} + segment_size > context_.max_frame_size) {
         context_.stats.add(LifStat::TxDescriptorDataError);
         return false;
@@ -227,7 +225,7 @@ bool TxQueue::open_run(const TxDescriptor& descriptor, const mem::SpanList& span
 
 void TxQueue::hold(const mem::SpanList& spans, std::size_t skip, FrameSink& sink) {
     const auto room = mem::SpanList::kCapacity - chunk_.count();
-    if (room < spans.count() || chunk_.bytes() + spans.bytes() > kMaxChunk) {
+    if (room < spans.count() || chunk_.bytes() + spans.bytes() > kMaxTsoChunk) {
         flush_chunk(sink, false);
     }
     for (const mem::SpanList::Piece& piece : spans) {

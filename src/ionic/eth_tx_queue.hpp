@@ -8,6 +8,7 @@
 #include "ionic/eth_context.hpp"
 #include "ionic/eth_ring.hpp"
 #include "ionic/frame_sink.hpp"
+#include "ionic/limits.hpp"
 #include "ionic/queue_config.hpp"
 #include "mem/guest_memory.hpp"
 #include "mem/ring.hpp"
@@ -46,9 +47,6 @@ class TxQueue {
         std::uint32_t segments_held = 0;
         std::uint64_t bytes = 0;
     };
-    /// Headers of a TSO packet are smaller than this: Ethernet, VLAN, IPv6 with options, TCP with options,
-    /// twice.
-    static constexpr std::size_t kMaxHeader = 256;
     static constexpr std::uint8_t kDescriptorStrideLog2 = 4;
 
     /// True when the descriptor ends a frame, so that it may be completed.
@@ -71,7 +69,7 @@ class TxQueue {
     bool enabled_;
     bool broken_ = false;
     Run run_;
-    std::array<std::byte, kMaxHeader> header_{};
+    std::array<std::byte, kMaxTsoHeader> header_{};
     /// Payload of the open run collected in the current process() call.
     mem::SpanList chunk_;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "ionic/limits.hpp"
 #include "wire/ionic_device.hpp"
 
 namespace ernic::ionic {
@@ -20,9 +21,6 @@ constexpr std::uint32_t kCoalesceInit = offsetof(InterruptRegisters, coalesce_in
 constexpr std::uint32_t kMask = offsetof(InterruptRegisters, mask) / kRegisterSize;
 constexpr std::uint32_t kCredits = offsetof(InterruptRegisters, credits) / kRegisterSize;
 constexpr std::uint32_t kMaskOnAssert = offsetof(InterruptRegisters, mask_on_assert) / kRegisterSize;
-
-/// The credits register is a signed 16-bit number.
-constexpr std::uint32_t kMaxCredits = 0x7fff;
 
 }  // namespace
 
@@ -86,8 +84,10 @@ void Interrupts::write_credits(std::uint16_t vector, std::uint32_t value) {
             state.credits = 0;
         }
         const std::int32_t left = static_cast<std::int32_t>(state.credits) - returned;
+        // A driver that returns more than there is must not swallow what was posted since its interrupt.
+        const std::int32_t least = left < 0 && state.posted_since_fire ? 1 : 0;
         state.credits =
-            static_cast<std::uint32_t>(std::clamp(left, 0, static_cast<std::int32_t>(kMaxCredits)));
+            static_cast<std::uint32_t>(std::clamp(left, least, static_cast<std::int32_t>(kMaxCredits)));
     }
     if (unmask_requested) {
         unmask(vector);

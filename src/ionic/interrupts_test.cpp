@@ -114,6 +114,15 @@ TEST_F(InterruptsTest, ReturningTooManyCreditsStopsAtZero) {
     EXPECT_EQ(fired(), 2U);
 }
 
+TEST_F(InterruptsTest, ReturningTooManyDoesNotSwallowWhatCameSince) {
+    interrupts.post_completion(0);
+    interrupts.post_completion(0);  // not polled yet
+    set(0, kCredits, 100 | kUnmask);
+    EXPECT_EQ(fired(), 2U);
+    set(0, kCredits, 0 | kUnmask);
+    EXPECT_EQ(fired(), 2U);
+}
+
 TEST_F(InterruptsTest, CreditsSaturate) {
     interrupts.post_completions(0, 0xffffffff);
     interrupts.post_completions(0, 0xffffffff);

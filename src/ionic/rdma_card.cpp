@@ -17,8 +17,10 @@ namespace {
 constexpr std::uint8_t kEventStrideLog2 = 2;
 constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::uint8_t kAdminStrideLog2 = 6;
-/// Admin commands per step: each takes a few microseconds, a large page table about a millisecond.
+/// Admin commands per step and queue: each takes a few microseconds.
 constexpr int kCommandsPerStep = 4;
+/// Copying this many page table entries takes about 100 µs; the command that passes it is the last one of its step.
+constexpr std::uint64_t kTableEntriesPerStep = 32 * 1024;
 
 std::uint32_t id_of(const wire::ionic::RdmaQueueCommand& command) {
     return command.qid_ver.get() & 0xffffffU;
@@ -159,13 +161,15 @@ void RdmaCard::doorbell(std::uint8_t queue_type, std::uint32_t dbid, std::uint64
 
 bool RdmaCard::step() {
     bool more = false;
+    const std::uint64_t enough = commands_.entries_read() + kTableEntriesPerStep;
     for (const auto& queue : admin_queues_) {
         int left = kCommandsPerStep;
-        while (queue && left > 0 && queue->step()) {
+        while (queue && left > 0 && commands_.entries_read() < enough && queue->step()) {
             --left;
         }
         more = more || left == 0;
     }
+    more = more || commands_.entries_read() >= enough;
     return engine_.step() || more;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ionic/rdma_commands.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -37,26 +38,34 @@ Status with(Bytes body, Run run) {
     return run(*command);
 }
 
-std::optional<mem::Ring> read_ring(const mem::GuestMemory& memory, const rdma_wire::RingGeometry& geometry,
-                                   le32 map_count, le64 address) {
-    auto pages = read_pages(memory, map_count.get(), mem::Iova{address.get()}, geometry.page_size_log2);
-    if (!pages) {
-        return std::nullopt;
-    }
-    return mem::Ring::make(std::move(*pages), geometry.depth_log2, geometry.stride_log2);
+/// Pages that a ring reaches into. Any number for shapes that Ring::make refuses.
+std::uint64_t pages_of(const rdma_wire::RingGeometry& geometry) {
+    const int size_log2 = geometry.depth_log2 + geometry.stride_log2;
+    return std::uint64_t{1} << std::clamp(size_log2 - geometry.page_size_log2, 0, 63);
 }
 
 }  // namespace
 
-std::optional<mem::PageList> read_pages(const mem::GuestMemory& memory, std::uint32_t map_count, mem::Iova address,
-                                        std::uint8_t page_size_log2) {
+std::optional<mem::PageList> RdmaCommands::read_pages(std::uint32_t map_count, std::uint64_t needed,
+                                                      mem::Iova address, std::uint8_t page_size_log2) {
     if (map_count <= 1) {
         return mem::PageList::contiguous(address);
     }
-    if (map_count > kMaxTableEntries) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(map_count, needed));
+    if (count > rdma::kMaxTableEntries) {
         return std::nullopt;
     }
-    return mem::PageList::from_table(memory, address, map_count, page_size_log2);
+    entries_read_ += count;
+    return mem::PageList::from_table(objects_.memory(), address, count, page_size_log2);
+}
+
+std::optional<mem::Ring> RdmaCommands::read_ring(const rdma_wire::RingGeometry& geometry, std::uint32_t map_count,
+                                                 mem::Iova address) {
+    auto pages = read_pages(map_count, pages_of(geometry), address, geometry.page_size_log2);
+    if (!pages) {
+        return std::nullopt;
+    }
+    return mem::Ring::make(std::move(*pages), geometry.depth_log2, geometry.stride_log2);
 }
 
 Status RdmaCommands::run(AdminOp op, Bytes body) {
@@ -112,15 +121,16 @@ Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
     if (objects_.event_queue(command.eq_id.get()) == nullptr) {
         return Status::BadIndex;
     }
-    auto ring = read_ring(objects_.memory(), command.ring, command.map_count, command.dma_addr);
-    if (!ring) {
+    const CompletionQueue::Identity identity{id_of(command.id_ver), command.dbid.get(), command.eq_id.get()};
+    if (!objects_.completion_queue_free(identity.id)) {
+        return Status::BadIndex;
+    }
+    auto ring = read_ring(command.ring, command.map_count.get(), mem::Iova{command.dma_addr.get()});
+    if (!ring || !objects_.engine().memory_table().reserve(ring->page_entries())) {
         return Status::BadAttribute;
     }
-    const CompletionQueue::Identity identity{id_of(command.id_ver), command.dbid.get(), command.eq_id.get()};
-    return objects_.add(identity.id,
-                        std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity))
-               ? Status::Ok
-               : Status::BadIndex;
+    objects_.add(identity.id, std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity));
+    return Status::Ok;
 }
 
 Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
@@ -140,9 +150,10 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
         objects_.completion_queue(command.rq_cq_id.get()) == nullptr) {
         return Status::BadIndex;
     }
-    auto send_ring = read_ring(objects_.memory(), command.sq_ring, command.sq_map_count, command.sq_dma_addr);
-    auto receive_ring = read_ring(objects_.memory(), command.rq_ring, command.rq_map_count, command.rq_dma_addr);
-    if (!send_ring || !receive_ring) {
+    auto send_ring = read_ring(command.sq_ring, command.sq_map_count.get(), mem::Iova{command.sq_dma_addr.get()});
+    auto receive_ring = read_ring(command.rq_ring, command.rq_map_count.get(), mem::Iova{command.rq_dma_addr.get()});
+    if (!send_ring || !receive_ring ||
+        !objects_.engine().memory_table().reserve(send_ring->page_entries() + receive_ring->page_entries())) {
         return Status::BadAttribute;
     }
     const RdmaQueuePair::Identity identity{command.dbid.get(), command.sq_cq_id.get(), command.rq_cq_id.get(), flags};
@@ -177,7 +188,7 @@ Status RdmaCommands::create_mr(const rdma_wire::CreateMr& command) {
         if (!Range::make(region.va, region.length) || (command.map_count.get() == 0 && region.length != 0)) {
             return Status::BadAttribute;
         }
-        auto pages = read_pages(objects_.memory(), command.map_count.get(), mem::Iova{command.dma_addr.get()},
+        auto pages = read_pages(command.map_count.get(), UINT64_MAX, mem::Iova{command.dma_addr.get()},
                                 command.page_size_log2);
         if (!pages) {
             return Status::BadAttribute;

@@ -9,15 +9,6 @@
 
 namespace ernic::ionic {
 
-/// Pages of a ring or region described by (map_count, dma_addr, page_size_log2). Fails: nullopt when the table is
-/// unreadable or longer than kMaxTableEntries.
-std::optional<mem::PageList> read_pages(const mem::GuestMemory& memory, std::uint32_t map_count, mem::Iova address,
-                                        std::uint8_t page_size_log2);
-
-/// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and reading one
-/// must not delay a register access by more than about a millisecond.
-inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
-
 /// Executes the commands of the RDMA admin queues against the objects. Thread: device.
 class RdmaCommands {
   public:
@@ -27,8 +18,18 @@ class RdmaCommands {
     /// still being accessed, and all tables it pointed to have been copied.
     wire::ionic_rdma::AdminStatus run(wire::ionic_rdma::AdminOp op, Bytes body);
 
+    /// Page table entries copied so far: what makes a command long.
+    [[nodiscard]] std::uint64_t entries_read() const { return entries_read_; }
+
   private:
     using Status = wire::ionic_rdma::AdminStatus;
+
+    /// Pages of a ring or region described by (map_count, dma_addr, page_size_log2), of which `needed` are of interest.
+    /// Fails: nullopt when the table is unreadable or longer than rdma::kMaxTableEntries.
+    std::optional<mem::PageList> read_pages(std::uint32_t map_count, std::uint64_t needed, mem::Iova address,
+                                            std::uint8_t page_size_log2);
+    std::optional<mem::Ring> read_ring(const wire::ionic_rdma::RingGeometry& geometry, std::uint32_t map_count,
+                                       mem::Iova address);
 
     Status create_cq(const wire::ionic_rdma::CreateCq& command);
     Status create_qp(const wire::ionic_rdma::CreateQp& command);
@@ -39,6 +40,7 @@ class RdmaCommands {
     Status query_qp(const wire::ionic_rdma::QueryQp& command);
 
     RdmaObjects& objects_;
+    std::uint64_t entries_read_ = 0;
 };
 
 }  // namespace ernic::ionic

@@ -37,13 +37,15 @@ void RdmaObjects::add(std::uint32_t qpn, std::unique_ptr<RdmaQueuePair> qp) {
 }
 
 void RdmaObjects::remove_completion_queue(std::uint32_t id) {
-    if (id < completion_queues_.size()) {
+    if (const CompletionQueue* cq = completion_queue(id)) {
+        engine_.memory_table().release(cq->page_entries());
         completion_queues_[id].reset();
     }
 }
 
 void RdmaObjects::remove_queue_pair(std::uint32_t qpn) {
-    if (qpn < queue_pairs_.size()) {
+    if (const RdmaQueuePair* qp = queue_pair(qpn)) {
+        engine_.memory_table().release(qp->page_entries());
         queue_pairs_[qpn].reset();
     }
 }

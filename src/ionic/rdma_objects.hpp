@@ -51,10 +51,14 @@ class RdmaObjects {
     bool add(std::uint32_t id, std::unique_ptr<CompletionQueue> queue) {
         return put(completion_queues_, id, std::move(queue));
     }
+    [[nodiscard]] bool completion_queue_free(std::uint32_t id) const {
+        return id < completion_queues_.size() && completion_queues_[id] == nullptr;
+    }
     [[nodiscard]] bool queue_pair_free(std::uint32_t qpn) const {
         return qpn < queue_pairs_.size() && queue_pairs_[qpn] == nullptr;
     }
     void add(std::uint32_t qpn, std::unique_ptr<RdmaQueuePair> qp);
+    /// Both give the page table entries of the rings back.
     void remove_completion_queue(std::uint32_t id);
     void remove_queue_pair(std::uint32_t qpn);
 

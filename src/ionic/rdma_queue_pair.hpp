@@ -31,6 +31,8 @@ class RdmaQueuePair final : public rdma::QueueOwner {
     rdma::QueuePair& qp() { return qp_; }
     [[nodiscard]] const rdma::QueuePair& qp() const { return qp_; }
     [[nodiscard]] const Identity& identity() const { return identity_; }
+    /// Page table entries held for both rings.
+    [[nodiscard]] std::size_t page_entries() const { return send_ring_.page_entries() + receive_ring_.page_entries(); }
     /// Address handle id whose header template the QP uses, for QUERY_QP bookkeeping.
     std::uint32_t ah_id = 0;
     /// Codes as MODIFY_QP gave them, to be shown by QUERY_QP.

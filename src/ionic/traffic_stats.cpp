@@ -60,12 +60,15 @@ void TrafficStats::transmitted(Cast cast, std::uint64_t packets, std::uint64_t b
     port_at(PortStat::OctetsTxAll) += bytes;
     port_at(PortStat::FramesTxUnicast, static_cast<unsigned>(cast)) += packets;
     count_sizes(PortStat::FramesTxSizeBins, packets, bytes);
+    tx_.frames.add(packets);
+    tx_.bytes.add(bytes);
     touch();
 }
 
 void TrafficStats::transmit_dropped(Cast cast, std::uint64_t bytes) {
     lif_at(LifStat::TxUnicastDropBytes, cast, kBytes) += bytes;
     lif_at(LifStat::TxUnicastDropBytes, cast, kPackets) += 1;
+    tx_.drops.add();
     touch();
 }
 
@@ -78,6 +81,8 @@ void TrafficStats::received(Cast cast, std::uint64_t bytes) {
     port_at(PortStat::OctetsRxAll) += bytes;
     port_at(PortStat::FramesRxUnicast, static_cast<unsigned>(cast)) += 1;
     count_sizes(PortStat::FramesRxSizeBins, 1, bytes);
+    rx_.frames.add();
+    rx_.bytes.add(bytes);
     touch();
 }
 
@@ -85,12 +90,23 @@ void TrafficStats::receive_dropped(Cast cast, std::uint64_t bytes) {
     lif_at(LifStat::RxUnicastDropBytes, cast, kBytes) += bytes;
     lif_at(LifStat::RxUnicastDropBytes, cast, kPackets) += 1;
     port_at(PortStat::FramesRxDropped) += 1;
+    rx_.drops.add();
     touch();
 }
 
-std::uint64_t TrafficStats::sum_of_casts(LifStat unicast) const {
-    const auto first = static_cast<std::size_t>(unicast);
-    return lif_[first] + lif_[first + 2] + lif_[first + 4];
+void TrafficStats::register_in(metrics::Registry& registry) const {
+    registry.add({"ionic.tx.frames", "frames",
+                  "Frames the guest transmitted; segments of a TSO packet count one by one."},
+                 tx_.frames);
+    registry.add({"ionic.tx.bytes", "bytes", "Bytes of those frames, without FCS."}, tx_.bytes);
+    registry.add({"ionic.tx.drops", "frames",
+                  "Frames dropped because their descriptors made no sense or could not be read."},
+                 tx_.drops);
+    registry.add({"ionic.rx.frames", "frames", "Frames delivered to the guest."}, rx_.frames);
+    registry.add({"ionic.rx.bytes", "bytes", "Bytes of those frames, without FCS."}, rx_.bytes);
+    registry.add({"ionic.rx.drops", "frames",
+                  "Frames for the guest that found no buffer: the guest is slower than the sender."},
+                 rx_.drops);
 }
 
 std::array<le64, wire::ionic::kLifStatsCount> TrafficStats::lif_block() const {

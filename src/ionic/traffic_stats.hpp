@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "metrics/registry.hpp"
 #include "wire/ethernet.hpp"
 #include "wire/ionic_ethernet.hpp"
 #include "wire/ionic_identity.hpp"
@@ -44,8 +45,8 @@ class TrafficStats {
         return port_[static_cast<std::size_t>(stat)];
     }
 
-    /// A counter and its siblings for multicast and broadcast.
-    [[nodiscard]] std::uint64_t sum_of_casts(wire::ionic::LifStat unicast) const;
+    /// Totals of the process, which no reset of the card touches.
+    void register_in(metrics::Registry& registry) const;
 
     void reset_lif() { lif_ = {}; }
     void reset_port() { port_ = {}; }
@@ -69,6 +70,13 @@ class TrafficStats {
 
     std::array<std::uint64_t, wire::ionic::kLifStatsCount> lif_{};
     std::array<std::uint64_t, wire::ionic::kPortStatsCount> port_{};
+    struct Totals {
+        metrics::Counter frames;
+        metrics::Counter bytes;
+        metrics::Counter drops;
+    };
+    Totals tx_;
+    Totals rx_;
     std::function<void()> on_change_;
     bool dirty_ = false;
 };

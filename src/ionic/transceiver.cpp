@@ -9,38 +9,36 @@ namespace ernic::ionic {
 namespace {
 
 /// Byte numbers and codes of SFF-8636 rev 2.10a, tables 6-1 to 6-21.
-enum Byte : std::size_t {
-    kIdentifier = 0,
-    kRevision = 1,
-    kStatus = 2,
-    kTemperature = 22,
-    kSupplyVoltage = 26,
-    kRxPower = 34,
-    kTxBias = 42,
-    kTxPower = 50,
-    kUpperIdentifier = 128,
-    kConnector = 130,
-    kEthernetCompliance = 131,
-    kEncoding = 139,
-    kNominalRate = 140,
-    kLengthOm3 = 143,
-    kLengthOm4 = 146,
-    kLengthCopper = 146,
-    kDeviceTechnology = 147,
-    kVendorName = 148,
-    kExtendedModule = 164,
-    kPartNumber = 168,
-    kVendorRevision = 184,
-    kWavelength = 186,
-    kWavelengthTolerance = 188,
-    kMaxCaseTemperature = 190,
-    kBaseChecksum = 191,
-    kExtendedCompliance = 192,
-    kSerialNumber = 196,
-    kDateCode = 212,
-    kDiagnosticType = 220,
-    kExtendedChecksum = 223,
-};
+constexpr std::size_t kIdentifier = 0;
+constexpr std::size_t kRevision = 1;
+constexpr std::size_t kStatus = 2;
+constexpr std::size_t kTemperature = 22;
+constexpr std::size_t kSupplyVoltage = 26;
+constexpr std::size_t kRxPower = 34;
+constexpr std::size_t kTxBias = 42;
+constexpr std::size_t kTxPower = 50;
+constexpr std::size_t kUpperIdentifier = 128;
+constexpr std::size_t kConnector = 130;
+constexpr std::size_t kEthernetCompliance = 131;
+constexpr std::size_t kEncoding = 139;
+constexpr std::size_t kNominalRate = 140;
+constexpr std::size_t kLengthOm3 = 143;
+constexpr std::size_t kLengthOm4 = 146;
+constexpr std::size_t kLengthCopper = 146;
+constexpr std::size_t kDeviceTechnology = 147;
+constexpr std::size_t kVendorName = 148;
+constexpr std::size_t kExtendedModule = 164;
+constexpr std::size_t kPartNumber = 168;
+constexpr std::size_t kVendorRevision = 184;
+constexpr std::size_t kWavelength = 186;
+constexpr std::size_t kWavelengthTolerance = 188;
+constexpr std::size_t kMaxCaseTemperature = 190;
+constexpr std::size_t kBaseChecksum = 191;
+constexpr std::size_t kExtendedCompliance = 192;
+constexpr std::size_t kSerialNumber = 196;
+constexpr std::size_t kDateCode = 212;
+constexpr std::size_t kDiagnosticType = 220;
+constexpr std::size_t kExtendedChecksum = 223;
 
 constexpr std::uint8_t kQsfp28 = 0x11;
 constexpr std::uint8_t kRevision286 = 0x07;

@@ -40,7 +40,9 @@ std::optional<PageList::Extent> PageList::at(std::uint64_t offset) const {
         if (!iova) {
             return std::nullopt;
         }
-        return Extent{*iova, UINT64_MAX - iova->value};
+        // Up to the end of the address space, which no 64-bit number holds when the block starts at 0. At least one
+        // byte in any case: an empty extent would let append() go on for ever.
+        return Extent{*iova, iova->value == 0 ? UINT64_MAX : 0 - iova->value};
     }
     const std::uint64_t page = offset >> page_size_log2_;
     if (page >= pages_.size()) {

@@ -37,7 +37,7 @@ class PageList {
 
     [[nodiscard]] std::uint64_t page_size() const { return std::uint64_t{1} << page_size_log2_; }
     [[nodiscard]] bool is_table() const { return !pages_.empty(); }
-    /// Bytes of host memory held for the table.
+    /// Page addresses held; each is 8 bytes of host memory.
     [[nodiscard]] std::size_t entries() const { return pages_.size(); }
 
   private:
@@ -59,6 +59,8 @@ class Ring {
     [[nodiscard]] std::uint32_t depth() const { return depth_; }
     [[nodiscard]] std::uint32_t mask() const { return depth_ - 1; }
     [[nodiscard]] std::size_t stride() const { return stride_; }
+    /// Page addresses held, see PageList::entries.
+    [[nodiscard]] std::size_t page_entries() const { return pages_.entries(); }
 
     /// Copies min(into.size(), stride) bytes of entry `index & mask()`. Fails: false when the memory is gone.
     [[nodiscard]] bool read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;

@@ -113,6 +113,15 @@ TEST_F(RingTest, PublishThenReadGivesTheEntryBackAtItsPlace) {
     EXPECT_EQ(back, entry);
 }
 
+TEST_F(RingTest, ABlockThatReachesTheEndOfAllAddressesStopsThere) {
+    const auto pages = PageList::contiguous({UINT64_MAX - 3});
+    EXPECT_EQ(pages.at(3)->contiguous, 1U);
+    EXPECT_FALSE(pages.at(4).has_value());
+    SpanList out;
+    EXPECT_FALSE(pages.append(memory_, 3, 1, Access::Read, out)) << "nothing is mapped there";
+    EXPECT_FALSE(pages.append(memory_, 0, 5, Access::Read, out)) << "there is no fifth byte";
+}
+
 TEST_F(RingTest, IndexesWrapAtTheDepth) {
     const auto ring = Ring::make(PageList::contiguous({page(1)}), 2, 5);
     std::array<std::byte, 32> entry{};

@@ -11,8 +11,7 @@ Engine::Engine(const Limits& limits, mem::GuestMemory& memory, net::Segment& seg
       loop_(loop),
       memory_table_(memory, limits.memory_regions, limits.page_table_entries),
       qps_(limits.queue_pairs, nullptr),
-      handles_(limits.address_handles),
-      ready_(limits.queue_pairs) {}
+      handles_(limits.address_handles) {}
 
 Engine::~Engine() {
     segment_.detach(*this);
@@ -69,19 +68,9 @@ void Engine::add(QueuePair& qp) {
 void Engine::remove(QueuePair& qp) {
     qps_[qp.qpn()] = nullptr;
     --live_qps_;
-    if (!qp.scheduled) {
-        return;
+    if (qp.turn.waiting) {
+        unschedule(qp);
     }
-    // Keep the queue free of dead numbers, so that each QP stands in it at most once and it can never overflow.
-    const std::size_t size = ready_.size();
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < ready_count_; ++i) {
-        const std::uint32_t qpn = ready_[(ready_head_ + i) % size];
-        if (qpn != qp.qpn()) {
-            ready_[(ready_head_ + kept++) % size] = qpn;
-        }
-    }
-    ready_count_ = kept;
 }
 
 bool Engine::set_address_handle(std::uint32_t id, std::uint32_t pd, const net::Route& route) {
@@ -113,22 +102,27 @@ void Engine::clear() {
 }
 
 void Engine::schedule(QueuePair& qp) {
-    if (qp.scheduled) {
+    if (qp.turn.waiting) {
         return;
     }
-    qp.scheduled = true;
-    ready_[(ready_head_ + ready_count_) % ready_.size()] = qp.qpn();
-    ++ready_count_;
+    qp.turn = {true, ready_last_, nullptr};
+    (ready_last_ != nullptr ? ready_last_->turn.behind : ready_first_) = &qp;
+    ready_last_ = &qp;
+}
+
+void Engine::unschedule(QueuePair& qp) {
+    QueuePair* const before = qp.turn.before;
+    QueuePair* const behind = qp.turn.behind;
+    (before != nullptr ? before->turn.behind : ready_first_) = behind;
+    (behind != nullptr ? behind->turn.before : ready_last_) = before;
+    qp.turn = {};
 }
 
 bool Engine::step() {
     Budget budget{kBytesPerStep, kRequestsPerStep};
-    while (ready_count_ != 0 && !budget.spent()) {
-        const std::uint32_t qpn = ready_[ready_head_];
-        ready_head_ = (ready_head_ + 1) % ready_.size();
-        --ready_count_;
-        QueuePair& qp = *qps_[qpn];
-        qp.scheduled = false;
+    while (ready_first_ != nullptr && !budget.spent()) {
+        QueuePair& qp = *ready_first_;
+        unschedule(qp);
         const std::uint32_t requests = std::min(budget.requests, kRequestsPerTurn);
         Budget turn{budget.bytes, requests};
         const bool more = qp.requester().step(turn);
@@ -141,7 +135,7 @@ bool Engine::step() {
             --budget.requests;
         }
     }
-    return ready_count_ != 0;
+    return ready_first_ != nullptr;
 }
 
 void Engine::register_metrics(metrics::Registry& registry) {

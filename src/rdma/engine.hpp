@@ -108,16 +108,18 @@ class Engine final : public net::Port {
     [[nodiscard]] std::uint32_t queue_pairs() const { return live_qps_; }
 
   private:
+    /// Takes `qp` out of the queue of QPs with work. Precondition: it waits there.
+    void unschedule(QueuePair& qp);
+
     mem::GuestMemory& memory_;
     net::Segment& segment_;
     EventLoop& loop_;
     MemoryTable memory_table_;
     std::vector<QueuePair*> qps_;
     std::vector<std::unique_ptr<AddressHandle>> handles_;
-    /// Ring of the numbers of scheduled QPs; each stands in it at most once, so it cannot overflow.
-    std::vector<std::uint32_t> ready_;
-    std::size_t ready_head_ = 0;
-    std::size_t ready_count_ = 0;
+    /// QPs with work, linked by their turn, so that one can leave from anywhere at no cost.
+    QueuePair* ready_first_ = nullptr;
+    QueuePair* ready_last_ = nullptr;
     wire::MacAddress mac_;
     std::uint32_t port_mtu_ = kMaxMtu;
     std::uint32_t live_qps_ = 0;

@@ -28,6 +28,9 @@ inline constexpr std::uint32_t kRequestsPerTurn = 64;
 /// What one step of the engine may do before the event loop looks at the socket: at most about 200 µs.
 inline constexpr std::uint64_t kBytesPerStep = 512 * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
+/// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and copying one
+/// must not delay a register access by more than about a millisecond.
+inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
 /// Atomic results a responder remembers for repeated requests (max_qp_rd_atom is 16).
 inline constexpr std::size_t kAtomicHistory = 16;
 

@@ -150,6 +150,9 @@ CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest
         return CompletionStatus::MemoryManagement;
     }
     mem::PageList pages = mem::PageList::contiguous(request.table);
+    if (request.map_count > kMaxTableEntries) {
+        return CompletionStatus::MemoryManagement;
+    }
     if (request.map_count > 1) {
         // A repeated registration gives the old pages back first, so that it cannot fail for its own sake.
         const std::uint64_t others = page_entries_used_ - region->pages.entries();

@@ -47,14 +47,22 @@ enum class KeyVerdict : std::uint8_t { Ok, BadKey, WrongPd, OutOfRange, NoRight,
 /// then turned into host bytes. Thread: device.
 class MemoryTable {
   public:
-    /// `count` keys (index 0 is reserved); page tables together may hold at most `page_entries` entries.
+    /// `count` keys (index 0 is reserved); page tables, those of rings included, may together hold at most `page_entries`
+    /// entries.
     MemoryTable(mem::GuestMemory& memory, std::uint32_t count, std::uint64_t page_entries);
 
     /// Creates the region or window of `key`. Fails: false for a bad index, an index in use, or no room for its pages.
     bool create(std::uint32_t key, MemoryRegion region);
     /// Looks up by index only: tags change after creation. Destroying what does not exist is not an error.
     void destroy(std::uint32_t key);
+    /// Forgets all keys and reservations.
     void clear();
+
+    /// Sets entries aside for the page table of a ring, so that rings cannot take more host memory than was advertised.
+    /// Fails: false when there are not enough left.
+    [[nodiscard]] bool reserve(std::size_t entries);
+    /// Gives back what was reserved.
+    void release(std::size_t entries) { page_entries_used_ -= entries; }
 
     /// Who uses a key: the PD and number of its QP, and whether key 0 (plain bus addresses) is allowed.
     struct User {
@@ -85,7 +93,6 @@ class MemoryTable {
     [[nodiscard]] MemoryRegion* at(std::uint32_t key) const;
     [[nodiscard]] KeyVerdict find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length, Use use,
                                   const MemoryRegion*& region) const;
-    bool reserve(std::size_t entries);
 
     mem::GuestMemory& memory_;
     std::vector<std::unique_ptr<MemoryRegion>> regions_;

@@ -99,8 +99,13 @@ class QueuePair {
     QpCounters& counters() { return counters_; }
     [[nodiscard]] const QpCounters& counters() const { return counters_; }
 
-    /// Set while the QP stands in the engine's queue of QPs with work.
-    bool scheduled = false;
+    /// Its place in the engine's queue of QPs with work. The engine's business alone.
+    struct Turn {
+        bool waiting = false;
+        QueuePair* before = nullptr;
+        QueuePair* behind = nullptr;
+    };
+    Turn turn;
 
   private:
     void flush();

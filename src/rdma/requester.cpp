@@ -112,7 +112,9 @@ bool Requester::load(std::uint32_t position) {
 }
 
 bool Requester::can_run() const {
-    return (qp_.state() == QpState::Rts || qp_.state() == QpState::Sqd) && !rnr_waiting_ && !failure_;
+    // What has been sent before a failed request may have to be repeated, but nothing behind it is sent.
+    const bool before_failure = !failure_ || static_cast<std::int32_t>(sending_ - failure_->position) < 0;
+    return (qp_.state() == QpState::Rts || qp_.state() == QpState::Sqd) && !rnr_waiting_ && before_failure;
 }
 
 bool Requester::step(Budget& budget) {
@@ -137,7 +139,7 @@ bool Requester::step(Budget& budget) {
             send_fragment(under_way, budget);
             continue;
         }
-        if (qp_.state() == QpState::Sqd || next_ == producer_ || !begin()) {
+        if (qp_.state() == QpState::Sqd || next_ == producer_ || !begin(budget)) {
             break;
         }
         if (qp_.identity().type == QpType::Ud) {
@@ -180,7 +182,7 @@ CompletionStatus Requester::check_request(const WorkRequest& request) const {
     return rest == 0 ? CompletionStatus::Success : CompletionStatus::LocalQpOperation;
 }
 
-bool Requester::begin() {
+bool Requester::begin(Budget& budget) {
     const std::uint32_t position = next_;
     const bool connected = qp_.identity().type == QpType::Rc;
     if (connected && in_flight_ >= kMaxInFlight) {
@@ -199,7 +201,7 @@ bool Requester::begin() {
         return false;
     }
     if (is_local(request.opcode)) {
-        run_local(request, position);
+        run_local(request, position, budget);
         return !failure_;
     }
     if (const CompletionStatus status = check_request(request); status != CompletionStatus::Success) {
@@ -241,7 +243,11 @@ void Requester::count(const WorkRequest& request) {
     counters.tx_bytes.add(request.length);
 }
 
-void Requester::run_local(const WorkRequest& request, std::uint32_t position) {
+void Requester::run_local(const WorkRequest& request, std::uint32_t position, Budget& budget) {
+    --budget.requests;
+    if (request.opcode == Opcode::RegisterMr) {
+        budget.take(std::uint64_t{request.map_count} * sizeof(le64));
+    }
     MemoryTable& table = qp_.engine().memory_table();
     CompletionStatus status = CompletionStatus::LocalQpOperation;
     switch (request.opcode) {
@@ -417,6 +423,9 @@ void Requester::send_datagram(const WorkRequest& request, std::uint32_t position
     next_psn_ = next_psn_.plus(1);
     completed_ = next_;
     engine.segment().send(message);
+    if (qp_.state() == QpState::Error) {
+        return;  // it was sent to this very QP, which failed to receive it, and has been flushed
+    }
     ++qp_.counters().completed;
     qp_.owner().send_completed(completion);
 }
@@ -455,8 +464,7 @@ void Requester::acknowledge_through(Psn psn) {
         return;
     }
     unacknowledged_ = psn.plus(1);
-    retries_ = rnr_retries_ = 0;
-    timer_.cancel();
+    heard();
     for (std::uint32_t position = completed_; position != next_; ++position) {
         Flight& under_way = flight(position);
         if (under_way.done) {
@@ -473,6 +481,14 @@ void Requester::acknowledge_through(Psn psn) {
             break;
         }
         under_way.done = true;
+    }
+}
+
+void Requester::heard() {
+    retries_ = rnr_retries_ = 0;
+    // While it waits for a receiver to become ready the timer is all that sets the requester going again.
+    if (!rnr_waiting_) {
+        timer_.cancel();
     }
 }
 
@@ -527,8 +543,7 @@ void Requester::on_read_response(const net::Message& message) {
         qp_.engine().segment().mover().move(target, *message.payload);
         under_way.arrived += message.length;
         unacknowledged_ = psn.plus(packets(message.length));
-        retries_ = rnr_retries_ = 0;
-        timer_.cancel();
+        heard();
         under_way.done = under_way.all_sent && under_way.arrived == under_way.length;
         return;
     }
@@ -556,8 +571,7 @@ void Requester::on_atomic_response(const net::Message& message) {
         source.add(original.data(), original.size());
         mem::copy(target, source);
         unacknowledged_ = psn.plus(1);
-        retries_ = rnr_retries_ = 0;
-        timer_.cancel();
+        heard();
         under_way.done = true;
         return;
     }
@@ -574,7 +588,7 @@ void Requester::on_nak(const net::Message& message) {
         acknowledge_through(psn.plus(0xffffff));
         complete_front();
     }
-    if (in_flight_ == 0 || failure_) {
+    if (in_flight_ == 0) {
         return;
     }
     std::uint32_t position = completed_;
@@ -629,7 +643,7 @@ void Requester::fail_at(const Flight& under_way, CompletionStatus status) {
 }
 
 void Requester::fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status) {
-    if (failure_) {
+    if (failure_ && static_cast<std::int32_t>(position - failure_->position) >= 0) {
         return;
     }
     failure_ = Failure{id, position, opcode, status};
@@ -690,7 +704,7 @@ void Requester::on_timer() {
         qp_.engine().schedule(qp_);
         return;
     }
-    if (in_flight_ == 0 || failure_) {
+    if (in_flight_ == 0) {
         return;
     }
     ++qp_.counters().timeouts;

@@ -86,8 +86,8 @@ class Requester {
     /// Decodes the request at `position` into current_ unless it is there already.
     bool load(std::uint32_t position);
     /// Starts the request at next_. False when it must wait or has failed.
-    bool begin();
-    void run_local(const WorkRequest& request, std::uint32_t position);
+    bool begin(Budget& budget);
+    void run_local(const WorkRequest& request, std::uint32_t position, Budget& budget);
     void send_datagram(const WorkRequest& request, std::uint32_t position, Budget& budget);
     /// Sends the next fragment of the request under way at `position`.
     void send_fragment(Flight& under_way, Budget& budget);
@@ -96,11 +96,13 @@ class Requester {
     CompletionStatus check_request(const WorkRequest& request) const;
 
     void acknowledge_through(Psn psn);
+    /// The peer has answered: all retries are granted anew.
+    void heard();
     void complete_front();
     void on_read_response(const net::Message& message);
     void on_atomic_response(const net::Message& message);
     void on_nak(const net::Message& message);
-    /// Fails the request at `position` once everything before it has completed.
+    /// Fails the request once everything before it has completed, or another one before it has failed.
     void fail_at(const Flight& under_way, CompletionStatus status);
     void fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status);
     void finish_failure();
@@ -115,7 +117,7 @@ class Requester {
     QueuePair& qp_;
     Timer timer_;
     std::vector<Flight> flights_;
-    WorkRequest current_;
+    WorkRequest current_{};
     std::optional<std::uint32_t> loaded_;
     std::uint32_t producer_ = 0;   ///< one past the last posted request
     std::uint32_t next_ = 0;       ///< next request to begin
@@ -131,6 +133,7 @@ class Requester {
     bool rnr_waiting_ = false;
     /// Inside step(): answers that arrive at once need no further scheduling.
     bool stepping_ = false;
+    /// Nothing from its position on is sent any more; what lies before it is still waited for, and repeated.
     std::optional<Failure> failure_;
 };
 

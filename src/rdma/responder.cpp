@@ -245,13 +245,20 @@ void Responder::send_read_response(const net::Message& request) {
     } while (offset < request.length && qp_.state() != QpState::Error);
 }
 
-void Responder::on_read(const net::Message& message) {
-    if (!qp_.attributes().remote_read ||
-        (message.length != 0 &&
+bool Responder::may_read(const net::Message& message) {
+    if (qp_.attributes().remote_read &&
+        (message.length == 0 ||
          qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va, message.length,
-                                           Use::RemoteRead) != KeyVerdict::Ok)) {
-        qp_.engine().counters().resp_access_errors.add();
-        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+                                           Use::RemoteRead) == KeyVerdict::Ok)) {
+        return true;
+    }
+    qp_.engine().counters().resp_access_errors.add();
+    refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+    return false;
+}
+
+void Responder::on_read(const net::Message& message) {
+    if (!may_read(message)) {
         return;
     }
     expected_ = expected_.plus(packets(message.length));
@@ -306,7 +313,10 @@ void Responder::on_duplicate(const net::Message& message) {
             acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
             break;
         case net::MessageKind::ReadRequest:
-            send_read_response(message);
+            // Executed anew, so with the rights of now (InfiniBand 9.7.5.1.2).
+            if (may_read(message)) {
+                send_read_response(message);
+            }
             break;
         case net::MessageKind::CompareSwap:
         case net::MessageKind::FetchAdd:

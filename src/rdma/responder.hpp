@@ -43,6 +43,8 @@ class Responder {
     void on_send(const net::Message& message);
     void on_write(const net::Message& message);
     void on_read(const net::Message& message);
+    /// False (and refused) when the peer may not read what it asks for.
+    bool may_read(const net::Message& message);
     void on_atomic(const net::Message& message);
     void on_duplicate(const net::Message& message);
     /// Takes the next receive request; false (and an RNR NAK sent) when none is posted.

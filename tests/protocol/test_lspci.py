@@ -52,8 +52,8 @@ class Lspci(ProtocolTest):
         version = subprocess.run(["lspci", "--version"], capture_output=True, text=True, check=True).stdout.strip()
         text = self.rendered()
         if os.environ.get("ERNIC_UPDATE_GOLDEN"):
-            GOLDEN.write_text(f"# {version}\n{text}", encoding="utf-8")
-        made_by, golden = GOLDEN.read_text(encoding="utf-8").split("\n", 1)
+            GOLDEN.write_text(f"# SPDX-License-Identifier: MIT\n# {version}\n{text}", encoding="utf-8")
+        _, made_by, golden = GOLDEN.read_text(encoding="utf-8").split("\n", 2)
         for line in ESSENTIAL:
             self.assertIn(line, text)
         if made_by != f"# {version}":

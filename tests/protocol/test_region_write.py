@@ -28,7 +28,8 @@ class RegionWrite(ProtocolTest):
         self.assertTrue(self.client.silent())
 
     def test_failed_posted_write_gets_no_reply_either(self):
-        for region, offset, data in ((BAR0, BAR0_SIZE, bytes(4)), (4, 0, bytes(8)), (9, 0, bytes(8)), (BAR0, 2**64 - 1, bytes(8))):
+        for region, offset, data in ((BAR0, BAR0_SIZE, bytes(4)), (4, 0, bytes(8)), (9, 0, bytes(8)),
+                                     (BAR0, 2**64 - 1, bytes(8))):
             self.client.send(message(REGION_WRITE, access_payload(offset, region, len(data), data), flags=NO_REPLY))
         self.client.send(message(REGION_WRITE, b"short", flags=NO_REPLY))
         self.client.send(message(REGION_WRITE, access_payload(0, BAR0, 8, b"four"), flags=NO_REPLY))

@@ -107,7 +107,7 @@ class Stress {
             if (time < end) {
                 for (std::size_t i = 0; i < sides_.size(); ++i) {
                     Side& side = sides_[turn++ % sides_.size()];
-                    if (side.posted.size() + 4 <= options_.window || side.posted.empty()) {
+                    if (side.posted.size() < options_.window) {
                         post_some(side);
                     }
                 }
@@ -178,7 +178,7 @@ class Stress {
 
     void post_some(Side& side) {
         std::vector<SendRequest> requests;
-        const std::size_t count = 1 + below(std::min<std::size_t>(4, options_.window));
+        const std::size_t count = 1 + below(std::min<std::size_t>(4, options_.window - side.posted.size()));
         for (std::size_t i = 0; i < count; ++i) {
             requests.push_back(random_request(side));
         }
@@ -206,6 +206,7 @@ class Stress {
         Side::Posted item{side.next_id++, opcode, false, fresh_seed(), random_size(), 0, {}, 0};
         item.slot = item.id % options_.window;
         SendRequest request(opcode, item.id);
+        // Fewer than half of a window, so that there is always room for the signalled one that ends the wait.
         if (side.unsignalled + 1 < options_.window / 2 && below(4) != 0) {
             request.unsignalled();
             ++side.unsignalled;
