@@ -8,6 +8,10 @@
 #include <ctime>
 
 namespace ernic {
+
+namespace {
+constexpr Nanoseconds kLongestSpin = 1'000'000;
+}  // namespace
 namespace {
 
 /// Timers of one round: each may fail a queue pair, which takes a microsecond or two, and thousands may be due at once.
@@ -99,9 +103,10 @@ void EventLoop::run_timers() {
 }
 
 void EventLoop::spin() {
-    Nanoseconds last_progress = clock_.now();
+    const Nanoseconds begin = clock_.now();
+    Nanoseconds last_progress = begin;
     while (!stopped_) {
-        bool progress = poller_();
+        const bool progress = poller_();
         if (worker_ && worker_()) {
             work_left_ = true;
             return;
@@ -111,7 +116,8 @@ void EventLoop::spin() {
             last_progress = now;
         }
         const bool timer_due = !timers_.empty() && timers_.begin()->first <= now;
-        if (timer_due || now - last_progress > busy_poll_) {
+        // However busy the polled descriptor is, the others get their turn within a millisecond.
+        if (timer_due || now - last_progress > busy_poll_ || now - begin > kLongestSpin) {
             return;
         }
     }

@@ -2,6 +2,7 @@
 #include "ionic/admin_command.hpp"
 
 #include <algorithm>
+#include <vector>
 #include <bit>
 #include <cstddef>
 
@@ -112,12 +113,17 @@ Status AdminCommands::execute_common(const w::Command& command, w::Completion& c
             const Status status = lif_.filters().add(as<w::RxFilterAddCommand>(command), id);
             const le32 filter(id);
             std::copy_n(bytes_of(filter).begin(), sizeof filter, completion.body.begin());
+            addresses_changed();
             return status;
         }
-        case Opcode::RxFilterDelete:
-            return command.lif_index.get() != 0
-                       ? Status::Invalid
-                       : lif_.filters().remove(as<w::RxFilterDeleteCommand>(command).filter_id.get());
+        case Opcode::RxFilterDelete: {
+            if (command.lif_index.get() != 0) {
+                return Status::Invalid;
+            }
+            const Status status = lif_.filters().remove(as<w::RxFilterDeleteCommand>(command).filter_id.get());
+            addresses_changed();
+            return status;
+        }
         case Opcode::QueueControl:
             return command.lif_index.get() != 0 ? Status::Invalid
                                                 : lif_.control_queue(as<w::QueueControlCommand>(command));
@@ -157,6 +163,21 @@ void AdminCommands::register_in(metrics::Registry& registry) const {
         {"ionic.admin_commands.failed", "commands",
          "Admin queue commands answered with an error: the guest asked for something wrong or unsupported."},
         failed_);
+}
+
+void AdminCommands::addresses_changed() {
+    if (rdma_ == nullptr) {
+        return;
+    }
+    // `ip link set address` reaches the card as filters only (ionic 7.2, ionic_set_mac_address), and RDMA connections
+    // made from then on carry the new address.
+    std::vector<wire::MacAddress> addresses{lif_.permanent_mac()};
+    for (const wire::MacAddress& address : lif_.filters().unicast()) {
+        if (!(address == addresses.front())) {
+            addresses.push_back(address);
+        }
+    }
+    rdma_->set_macs(addresses);
 }
 
 }  // namespace ernic::ionic

@@ -27,6 +27,9 @@ class AdminCommands final : public AdminCommandHandler {
     /// Q_INIT of any queue.
     wire::ionic::Status init_queue(const wire::ionic::Command& command, wire::ionic::Completion& completion);
 
+    /// The RDMA half listens to the addresses the filters let in. Also after the filters were cleared.
+    void addresses_changed();
+
     void register_in(metrics::Registry& registry) const;
 
   private:

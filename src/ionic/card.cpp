@@ -16,6 +16,8 @@ namespace {
 constexpr unsigned kRegisterBar = 0;
 constexpr unsigned kDoorbellBar = 2;
 constexpr std::uint64_t kRegisterBarSize = 0x10000;
+/// What Linux gives an Ethernet interface; the driver tells the card only of changes.
+constexpr std::uint32_t kDefaultMtu = 1500;
 /// Above the window that belongs to the card's own registers. The table itself is kept by the VMM (see
 /// pci::Msix).
 constexpr std::uint32_t kMsixTableOffset = 0x8000;
@@ -100,7 +102,13 @@ void Card::connect() {
         msix_.set_bus_master(master);
     });
     config_.on_msix_control([this](std::uint16_t control) { msix_.set_control(control); });
-    config_.on_flr([this] { reset(); });
+    config_.on_flr([this] {
+        // The driver replays its settings after FLR, but not the MTU (ionic 7.2, ionic_restart_lif).
+        const std::uint32_t mtu = mtu_;
+        reset();
+        set_mtu(mtu);
+    });
+    lif_.on_mtu([this](std::uint32_t mtu) { set_mtu(mtu); });
     port_.on_link_change([this](const LinkState& link) {
         log_.debug("link {} speed={}", link.up ? "up" : "down", link.speed);
         lif_.set_link(link);
@@ -142,6 +150,9 @@ void Card::bar_read(unsigned bar, std::uint64_t offset, MutableBytes out) {
 void Card::bar_write(unsigned bar, std::uint64_t offset, Bytes data) {
     if (bar == kDoorbellBar) {
         doorbells_.store(offset, data);
+        if (!memory_checked_) {
+            check_memory();
+        }
         return;
     }
     if (bar != kRegisterBar) {
@@ -163,6 +174,23 @@ void Card::reset() {
     config_.reset();
     host_.memory().set_enabled(false);
     msix_.reset();
+    set_mtu(kDefaultMtu);
+    memory_checked_ = false;
+}
+
+void Card::set_mtu(std::uint32_t mtu) {
+    mtu_ = mtu;
+    if (rdma_) {
+        rdma_->set_mtu(mtu);
+    }
+}
+
+void Card::check_memory() {
+    // The driver has certainly written its first admin command by now; the host compares what it and we see there.
+    if (const auto ring = lif_.admin_ring(); ring && !memory_checked_) {
+        memory_checked_ = true;
+        host_.verify_shared_memory(*ring);
+    }
 }
 
 void Card::reset_device() {
@@ -175,6 +203,7 @@ void Card::reset_lif() {
         rdma_->reset();
     }
     lif_.reset();
+    admin_commands_.addresses_changed();
     interrupts_.reset();
     stats_timer_.cancel();
     stats_.take_dirty();

@@ -87,6 +87,8 @@ class Card final : public pci::Function {
     /// RESET: all but configuration space and the register block, through which the command came.
     void reset_device();
     void reset_lif();
+    void set_mtu(std::uint32_t mtu);
+    void check_memory();
     void arm_stats_refresh();
     void refresh_stats();
 
@@ -108,6 +110,9 @@ class Card final : public pci::Function {
     Doorbells doorbells_;
     std::unique_ptr<RdmaDevice> rdma_;
     Timer stats_timer_;
+    std::uint32_t mtu_ = 1500;
+    /// verify_shared_memory has been asked for since the last reset.
+    bool memory_checked_ = false;
 };
 
 }  // namespace ernic::ionic

@@ -29,6 +29,9 @@ class FakeRdma final : public RdmaDevice {
     bool step() override { return steps != 0 && --steps != 0; }
 
     void vector_unmasked(std::uint16_t vector) override { unmasked.push_back(vector); }
+    void set_macs(std::span<const wire::MacAddress> macs) override { addresses.assign(macs.begin(), macs.end()); }
+    std::vector<wire::MacAddress> addresses;
+    void set_mtu(std::uint32_t) override {}
 
     int resets = 0;
     int steps = 0;
@@ -129,6 +132,23 @@ TEST_F(CardTest, ACommandCanBeWrittenByteByByte) {
     driver.write<std::uint8_t>(w::kDeviceCommandOffset, 1);
     EXPECT_EQ(driver.read<std::uint8_t>(w::kDeviceCommandOffset + 4), 1);
     EXPECT_EQ(driver.read<le64>(0x888 + 0x08).get(), 1U | std::uint64_t{64} << 32U);
+}
+
+TEST_F(CardTest, TickCounterShowsNanoseconds) {
+    const Nanoseconds now = clock.now();
+    EXPECT_EQ(driver.read<le64>(0x400).get(), now);
+    clock.advance(0x1'0000'0005);
+    EXPECT_EQ(driver.read32(0x400), static_cast<std::uint32_t>(now + 5));
+    EXPECT_EQ(driver.read32(0x404), 1U);
+}
+
+TEST_F(CardTest, MetricsOutliveALifReset) {
+    driver.probe();
+    card.stats().transmitted(Cast::Unicast, 3, 300);
+    EXPECT_EQ(driver.command(w::Opcode::LifReset).status, 0);
+    EXPECT_EQ(card.stats().lif(w::LifStat::TxUnicastPackets), 0U);
+    EXPECT_EQ(metric("ionic.tx.frames"), 3U);
+    EXPECT_EQ(metric("ionic.tx.bytes"), 300U);
 }
 
 TEST_F(CardTest, RefusedCommandsSayWhy) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -47,6 +49,12 @@ class Lif {
     Status control_queue(const wire::ionic::QueueControlCommand& command);
 
     // Attributes.
+    /// `handler` hears the interface's MTU whenever the driver sets it.
+    void on_mtu(std::function<void(std::uint32_t mtu)> handler) { mtu_handler_ = std::move(handler); }
+    /// Where the admin queue's commands are, once it exists.
+    [[nodiscard]] std::optional<mem::Iova> admin_ring() const {
+        return admin_ ? std::optional(admin_->config().ring) : std::nullopt;
+    }
     Status set_attribute(const wire::ionic::LifAttributeCommand& command, std::uint64_t& features);
     /// `value` is the 11 bytes of the completion.
     Status get_attribute(const wire::ionic::LifAttributeCommand& command, MutableBytes value) const;
@@ -93,6 +101,7 @@ class Lif {
     Rss rss_;
 
     std::optional<AdminQueue> admin_;
+    std::function<void(std::uint32_t mtu)> mtu_handler_;
     std::optional<NotifyQueue> notify_;
     std::vector<std::optional<TxQueue>> tx_;
     std::vector<std::optional<RxQueue>> rx_;

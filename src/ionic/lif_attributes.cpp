@@ -57,6 +57,9 @@ Lif::Status Lif::set_attribute(const wire::ionic::LifAttributeCommand& command, 
                 return Status::OutOfRange;
             }
             config_.mtu.set(mtu);
+            if (mtu_handler_) {
+                mtu_handler_(mtu);
+            }
             break;
         }
         case LifAttribute::Mac:

@@ -14,9 +14,16 @@ namespace ernic::ionic {
 /// completion that is not for its oldest command; `ionic_rdma` 7.2, ionic_admin_poll_locked). Thread: device.
 class RdmaAdminQueue {
   public:
-    RdmaAdminQueue(RdmaObjects& objects, RdmaCommands& commands, log::Logger log, std::uint32_t id,
-                   std::uint32_t cq_id, mem::Ring ring)
-        : objects_(objects), commands_(commands), log_(std::move(log)), id_(id), cq_id_(cq_id), ring_(std::move(ring)) {}
+    /// `limiter` outlives the queue: the guest can make queues as often as it likes, but no more lines than one a second.
+    RdmaAdminQueue(RdmaObjects& objects, RdmaCommands& commands, log::Logger log, log::Limiter& limiter,
+                   std::uint32_t id, std::uint32_t cq_id, mem::Ring ring)
+        : objects_(objects),
+          commands_(commands),
+          log_(std::move(log)),
+          limiter_(limiter),
+          id_(id),
+          cq_id_(cq_id),
+          ring_(std::move(ring)) {}
 
     void doorbell(std::uint16_t producer_index);
 
@@ -27,7 +34,7 @@ class RdmaAdminQueue {
     RdmaObjects& objects_;
     RdmaCommands& commands_;
     log::Logger log_;
-    log::Limiter limiter_;
+    log::Limiter& limiter_;
     std::uint32_t id_;
     std::uint32_t cq_id_;
     mem::Ring ring_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "ionic/rdma_card.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -14,6 +16,8 @@ using wire::ionic::Status;
 
 namespace {
 
+/// What Linux gives an Ethernet interface; the driver tells the card only of changes.
+constexpr std::uint32_t kDefaultMtu = 1500;
 constexpr std::uint8_t kEventStrideLog2 = 2;
 constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::uint8_t kAdminStrideLog2 = 6;
@@ -46,6 +50,7 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
       commands_(objects_),
       admin_queues_(profile.admin_queues) {
     engine_.set_mac(mac);
+    set_mtu(kDefaultMtu);
     engine_.register_metrics(registry);
     RdmaCounters& c = objects_.counters();
     registry.add({"rdma.doorbells", "writes", "doorbells of RDMA queues"}, c.doorbells);
@@ -59,6 +64,14 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
     registry.add({"rdma.cq_overflows", "queues", "completion queues killed because the host did not read them"},
                  c.cq_overflows);
     registry.add_section("queue_pairs", [this] { return queue_pairs_json(objects_); });
+}
+
+void RdmaCard::set_mtu(std::uint32_t mtu) {
+    // As Linux 7.2 does it (iboe_get_mtu): the largest IB MTU that fits with all headers RoCE v2 may need.
+    constexpr std::uint32_t kHeaders = 96;
+    constexpr std::uint32_t kSmallest = 256;
+    const std::uint32_t room = mtu > kHeaders ? mtu - kHeaders : 0;
+    engine_.set_port_mtu(std::clamp(std::bit_floor(room), kSmallest, rdma::kMaxMtu));
 }
 
 void RdmaCard::reset() {
@@ -112,8 +125,8 @@ Status RdmaCard::create_admin_queue(const wire::ionic::RdmaQueueCommand& command
     if (id >= admin_queues_.size() || admin_queues_[id]) {
         return Status::BadQueueId;
     }
-    admin_queues_[id] =
-        std::make_unique<RdmaAdminQueue>(objects_, commands_, log_, id, command.cid.get(), std::move(*ring));
+    admin_queues_[id] = std::make_unique<RdmaAdminQueue>(objects_, commands_, log_, admin_limiter_, id,
+                                                         command.cid.get(), std::move(*ring));
     return Status::Success;
 }
 

@@ -32,6 +32,9 @@ class RdmaCard final : public RdmaDevice {
     bool step() override;
     void vector_unmasked(std::uint16_t vector) override { objects_.serviced(vector); }
 
+    void set_mtu(std::uint32_t mtu) override;
+    void set_macs(std::span<const wire::MacAddress> macs) override { engine_.set_macs(macs); }
+
     rdma::Engine& engine() { return engine_; }
     RdmaObjects& objects() { return objects_; }
 
@@ -42,6 +45,7 @@ class RdmaCard final : public RdmaDevice {
 
     RdmaProfile profile_;
     log::Logger log_;
+    log::Limiter admin_limiter_;
     rdma::Engine engine_;
     RdmaObjects objects_;
     RdmaCommands commands_;

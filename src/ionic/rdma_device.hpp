@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "wire/ionic_device.hpp"
 
@@ -32,6 +33,14 @@ class RdmaDevice {
     /// vector empty. Called by Interrupts' owner.
     /// Thread: device. Fails: never.
     virtual void vector_unmasked(std::uint16_t vector) = 0;
+
+    /// The unicast MAC addresses the interface listens to now, its permanent one first.
+    /// Thread: device. Fails: never.
+    virtual void set_macs(std::span<const wire::MacAddress> macs) = 0;
+
+    /// The interface's MTU (without Ethernet header), which bounds datagrams. Default: 1500.
+    /// Thread: device. Fails: never.
+    virtual void set_mtu(std::uint32_t mtu) = 0;
 };
 
 }  // namespace ernic::ionic

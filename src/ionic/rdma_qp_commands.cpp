@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -109,18 +110,14 @@ Status RdmaCommands::modify_attributes(RdmaQueuePair& qp, const rdma_wire::Modif
         attributes.timeout = command.retry_timeout & 0x1fU;
     }
     if (has(rdma_wire::kAttrMaxRdAtomic)) {
-        if (command.rrq_depth > kMaxDepthLog2) {
-            return Status::BadAttribute;
-        }
-        attributes.max_rd_atomic = requester_depth(command.rrq_depth);
-        qp.rrq_depth = command.rrq_depth;
+        // More than can be granted is granted as far as it goes: a program that gives back what QUERY_QP showed
+        // asks for one step more each time.
+        qp.rrq_depth = std::min(command.rrq_depth, kMaxDepthLog2);
+        attributes.max_rd_atomic = requester_depth(qp.rrq_depth);
     }
     if (has(rdma_wire::kAttrMaxDestRdAtomic)) {
-        if (command.rsq_depth > kMaxDepthLog2) {
-            return Status::BadAttribute;
-        }
-        attributes.max_dest_rd_atomic = (1U << command.rsq_depth) - 1;
-        qp.rsq_depth = command.rsq_depth;
+        qp.rsq_depth = std::min(command.rsq_depth, kMaxDepthLog2);
+        attributes.max_dest_rd_atomic = (1U << qp.rsq_depth) - 1;
     }
     qp.qp().attributes() = attributes;
     return Status::Ok;

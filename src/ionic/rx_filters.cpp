@@ -86,6 +86,20 @@ Status RxFilters::remove(std::uint32_t id) {
     return Status::Success;
 }
 
+std::vector<wire::MacAddress> RxFilters::unicast() const {
+    std::vector<wire::MacAddress> addresses;
+    for (const auto& [key, id] : ids_) {
+        wire::MacAddress address;
+        for (std::size_t i = 0; i < address.bytes.size(); ++i) {
+            address.bytes[i] = static_cast<std::uint8_t>(key >> (8 * (address.bytes.size() - 1 - i)));
+        }
+        if (static_cast<RxFilterMatch>(key >> kMatchShift) == RxFilterMatch::Mac && !address.multicast()) {
+            addresses.push_back(address);
+        }
+    }
+    return addresses;
+}
+
 bool RxFilters::accepts(const wire::MacAddress& destination, std::optional<std::uint16_t> vlan,
                         bool filter_vlans) const {
     if ((mode_ & rx_mode::kPromiscuous) != 0) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "ionic/traffic_stats.hpp"
 #include "wire/ethernet.hpp"
@@ -30,6 +31,8 @@ class RxFilters {
     [[nodiscard]] bool accepts(const wire::MacAddress& destination, std::optional<std::uint16_t> vlan,
                                bool filter_vlans) const;
 
+    /// Every unicast address that is filtered for, in no order.
+    [[nodiscard]] std::vector<wire::MacAddress> unicast() const;
     [[nodiscard]] std::size_t count() const { return filters_.size(); }
     void reset();
 

@@ -17,10 +17,12 @@ Engine::~Engine() {
     segment_.detach(*this);
 }
 
-void Engine::set_mac(wire::MacAddress mac) {
+void Engine::set_macs(std::span<const wire::MacAddress> macs) {
     segment_.detach(*this);
-    mac_ = mac;
-    segment_.attach(*this, mac);
+    mac_ = macs.front();
+    for (const wire::MacAddress& mac : macs) {
+        segment_.attach(*this, mac);
+    }
 }
 
 void Engine::deliver(const net::Message& message) {

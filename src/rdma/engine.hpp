@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/event_loop.hpp"
@@ -66,8 +67,10 @@ class Engine final : public net::Port {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    /// Makes this the owner of `mac` on the segment.
-    void set_mac(wire::MacAddress mac);
+    /// Makes this the owner of `mac`, and of nothing else, on the segment.
+    void set_mac(wire::MacAddress mac) { set_macs(std::span(&mac, 1)); }
+    /// The same for several addresses; the first one is the port's own. Precondition: not empty.
+    void set_macs(std::span<const wire::MacAddress> macs);
     [[nodiscard]] wire::MacAddress mac() const { return mac_; }
 
     /// Largest datagram payload, from the port's MTU.

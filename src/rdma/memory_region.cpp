@@ -75,8 +75,10 @@ void MemoryTable::destroy(std::uint32_t key) {
 }
 
 void MemoryTable::clear() {
-    for (auto& region : regions_) {
-        region.reset();
+    if (live_ != 0) {  // a guest may reset an empty card as often as it likes
+        for (auto& region : regions_) {
+            region.reset();
+        }
     }
     page_entries_used_ = 0;
     live_ = 0;

@@ -184,12 +184,14 @@ void Responder::on_send(const net::Message& message) {
 }
 
 void Responder::on_write(const net::Message& message) {
+    if (!allowed(message, qp_.attributes().remote_write)) {
+        return;
+    }
     mem::SpanList target;
     // InfiniBand 9.7.4.1.5: a zero-length write does not look at its key.
-    if (!qp_.attributes().remote_write ||
-        (message.length != 0 &&
-         qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, message.length,
-                                            Use::RemoteWrite, target) != KeyVerdict::Ok)) {
+    if (message.length != 0 &&
+        qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, message.length,
+                                           Use::RemoteWrite, target) != KeyVerdict::Ok) {
         qp_.engine().counters().resp_access_errors.add();
         refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
         return;
@@ -245,11 +247,21 @@ void Responder::send_read_response(const net::Message& request) {
     } while (offset < request.length && qp_.state() != QpState::Error);
 }
 
+bool Responder::allowed(const net::Message& message, bool right) {
+    if (!right) {
+        // InfiniBand 9.7.5.2.6: an operation the QP does not support is an invalid request, not an access error.
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+    }
+    return right;
+}
+
 bool Responder::may_read(const net::Message& message) {
-    if (qp_.attributes().remote_read &&
-        (message.length == 0 ||
-         qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va, message.length,
-                                           Use::RemoteRead) == KeyVerdict::Ok)) {
+    if (!allowed(message, qp_.attributes().remote_read)) {
+        return false;
+    }
+    if (message.length == 0 ||
+        qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va, message.length,
+                                          Use::RemoteRead) == KeyVerdict::Ok) {
         return true;
     }
     qp_.engine().counters().resp_access_errors.add();
@@ -267,14 +279,15 @@ void Responder::on_read(const net::Message& message) {
 }
 
 void Responder::on_atomic(const net::Message& message) {
+    if (!allowed(message, qp_.attributes().remote_atomic)) {
+        return;
+    }
     mem::SpanList target;
     if (message.remote_va % sizeof(std::uint64_t) != 0) {
-        qp_.engine().counters().resp_invalid_requests.add();
         refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
         return;
     }
-    if (!qp_.attributes().remote_atomic ||
-        qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, sizeof(std::uint64_t),
+    if (qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, sizeof(std::uint64_t),
                                            Use::RemoteAtomic, target) != KeyVerdict::Ok ||
         target.count() != 1 ||
         reinterpret_cast<std::uintptr_t>(target.begin()->data) % alignof(std::uint64_t) != 0) {
@@ -313,7 +326,7 @@ void Responder::on_duplicate(const net::Message& message) {
             acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
             break;
         case net::MessageKind::ReadRequest:
-            // Executed anew, so with the rights of now (InfiniBand 9.7.5.1.2).
+            // Executed anew, so with the rights of now.
             if (may_read(message)) {
                 send_read_response(message);
             }

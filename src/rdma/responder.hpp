@@ -47,6 +47,8 @@ class Responder {
     bool may_read(const net::Message& message);
     void on_atomic(const net::Message& message);
     void on_duplicate(const net::Message& message);
+    /// True when the QP's own access flags allow the operation; otherwise it has been refused.
+    bool allowed(const net::Message& message, bool right);
     /// Takes the next receive request; false (and an RNR NAK sent) when none is posted.
     bool take_receive(const net::Message& message);
     /// Host bytes of [offset, offset + length) of the receive request in hand.

@@ -56,6 +56,10 @@ void add_memory_cases(Cases& cases);
 void add_window_cases(Cases& cases);
 void add_datagram_cases(Cases& cases);
 void add_error_cases(Cases& cases);
+void add_failure_cases(Cases& cases);
+void add_extended_cases(Cases& cases);
+void add_long_cases(Cases& cases);
+/// Up to the limit of 2 GiB.
 void add_large_cases(Cases& cases);
 /// Transfers with a planted wrong byte that must be found where it was planted.
 void add_corruption_cases(Cases& cases);

@@ -123,14 +123,26 @@ Endpoint::Endpoint(const Device& device, const EndpointOptions& options)
         require(own_cq_ != nullptr, "ibv_create_cq: %s", strerror(errno));
         cq_ = own_cq_.get();
     }
-    ibv_qp_init_attr attributes{};
+    ibv_qp_init_attr_ex attributes{};
     attributes.send_cq = attributes.recv_cq = cq_;
     attributes.qp_type = options.type;
     attributes.sq_sig_all = options.signal_all ? 1 : 0;
     attributes.cap = {options.send_depth, options.receive_depth, options.sges, options.sges,
                       options.inline_bytes};
-    qp_.reset(ibv_create_qp(options.pd != nullptr ? options.pd : device.pd(), &attributes));
-    require(qp_ != nullptr, "ibv_create_qp: %s", strerror(errno));
+    attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
+    attributes.pd = options.pd != nullptr ? options.pd : device.pd();
+    if (options.extended) {
+        attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        attributes.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                    IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    }
+    qp_.reset(ibv_create_qp_ex(device.context(), &attributes));
+    if (qp_ == nullptr && options.extended && (errno == EOPNOTSUPP || errno == EINVAL)) {
+        skip("no queue pairs for ibv_wr_*(): %s", strerror(errno));
+    }
+    require(qp_ != nullptr, "ibv_create_qp_ex: %s", strerror(errno));
     cap_ = attributes.cap;
 }
 

@@ -40,7 +40,8 @@ struct EndpointOptions {
     std::uint32_t sges = 8;
     std::uint32_t inline_bytes = 0;
     bool signal_all = false;
-    bool events = false;  ///< wait for completions by events instead of polling
+    bool extended = false;  ///< for ibv_wr_*(); Skip when the library has no such queue pairs
+    bool events = false;    ///< wait for completions by events instead of polling
     int access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     int gid_index = -1;   ///< negative: the device's choice
     std::size_t mtu = 0;  ///< 0: the port's

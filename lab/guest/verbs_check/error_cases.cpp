@@ -2,11 +2,6 @@
 //
 // What goes wrong goes wrong the way InfiniBand says, on both sides, and everything else that is outstanding
 // ends exactly once: a request that never completes hangs a program, one that completes twice corrupts it.
-#include <time.h>
-
-#include <algorithm>
-#include <cinttypes>
-
 #include "cases.hpp"
 #include "check.hpp"
 
@@ -436,133 +431,6 @@ void run(Context& context, const Scenario& scenario) {
     run_transfer(context.source, context.target, fresh.a, fresh.b, {Op::Read, 5000});
 }
 
-double seconds_now() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
-}
-
-/// The queue pair at the other end has been destroyed. The requester gives up after its own timeout, not
-/// before.
-void nobody_there(Context& context) {
-    EndpointOptions options = context.options();
-    options.timeout = 15;  // 134 ms
-    options.retries = 3;
-    std::uint32_t nobody = 0;
-    {
-        const Endpoint gone(context.device(), options);
-        nobody = gone.qpn();
-    }
-    Endpoint a(context.device(), options);
-    a.connect(nobody);
-    a.receive(1);
-    const double begin = seconds_now();
-    a.post(std::vector<SendRequest>{SendRequest(IBV_WR_SEND, 1).local({context.source.sge(4096, 100)}),
-                                    SendRequest(IBV_WR_RDMA_READ, 2)
-                                        .local({context.source.sge(4096, 100)})
-                                        .remote(context.target.va(4096), context.target.rkey())
-                                        .unsignalled()});
-    a.fail_send(1, IBV_WC_RETRY_EXC_ERR);
-    const double took = seconds_now() - begin;
-    a.fail_send(2, IBV_WC_WR_FLUSH_ERR);
-    a.fail_receive(1, IBV_WC_WR_FLUSH_ERR);
-    expect_state(a, IBV_QPS_ERR, "requester");
-    const double least = 4 * 4.096e-6 * (1U << 15U);
-    require(took >= least * 0.9, "it gave up after %.3f s, but four timeouts are %.3f s", took, least);
-    require(took <= least * 5 + 2, "it only gave up after %.3f s; four timeouts are %.3f s", took, least);
-}
-
-/// RNR NAKs are repeated as often as was agreed: a receive that comes in time is used.
-void rnr_in_time(Context& context) {
-    EndpointOptions first = context.options();
-    first.rnr_retries = 6;
-    EndpointOptions second = context.options();
-    second.rnr_timer = 28;  // 164 ms
-    Pair pair(context.device(), first, second);
-    const Layout to(4096, 5000);
-    const std::uint64_t seed = fresh_seed();
-    fill(context.source, to, seed);
-    fill_background(context.target, to);
-    pair.a.post(SendRequest(IBV_WR_SEND, 1).local({context.source.sge(4096, 5000)}));
-    pair.a.expect_silence(200);
-    pair.b.receive(1, to.sges(context.target));
-    pair.b.finish_receive(1, 5000);
-    pair.a.finish_send(1, IBV_WC_SEND);
-    verify(context.target, to, seed, 5000);
-}
-
-/// RNR gives up no sooner than the peer's timer says.
-void rnr_time(Context& context) {
-    EndpointOptions first = context.options();
-    first.rnr_retries = 2;
-    EndpointOptions second = context.options();
-    second.rnr_timer = 26;  // 81.92 ms
-    Pair pair(context.device(), first, second);
-    const double begin = seconds_now();
-    pair.a.post(SendRequest(IBV_WR_SEND, 1).local({context.source.sge(4096, 100)}));
-    pair.a.fail_send(1, IBV_WC_RNR_RETRY_EXC_ERR);
-    const double took = seconds_now() - begin;
-    require(took >= 2 * 0.0819 * 0.9, "it gave up after %.3f s; two waits are 0.164 s", took);
-}
-
-/// Moved to ERR by its owner, with requests in every stage.
-void told_to_fail(Context& context) {
-    EndpointOptions options = context.options();
-    Pair pair(context.device(), options);
-    for (std::uint64_t id = 0; id < kReceives; ++id) {
-        pair.a.receive(id, {context.target.sge(8192, 4096)});
-    }
-    // The first waits for a receive, so all are outstanding.
-    for (std::uint64_t id = 100; id < 110; ++id) {
-        SendRequest request(IBV_WR_SEND, id);
-        request.local({context.source.sge(4096, 2000)});
-        pair.a.post(id % 3 == 0 ? request.unsignalled() : request);
-    }
-    pair.a.expect_silence(5);
-    pair.a.to_state(IBV_QPS_ERR);
-    for (std::uint64_t id = 100; id < 110; ++id) {
-        pair.a.fail_send(id, IBV_WC_WR_FLUSH_ERR);
-    }
-    flush_receives(pair.a, 0);
-    pair.a.expect_silence(20);
-    expect_state(pair.a, IBV_QPS_ERR, "queue pair");
-}
-
-/// A receiver that dies under a long stream of messages: each of them ends once, all good ones before all bad
-/// ones.
-void dies_under_load(Context& context) {
-    for (int round = 0; round < 4; ++round) {
-        EndpointOptions options = context.options();
-        options.timeout = 14;
-        options.retries = 1;
-        Pair pair(context.device(), options);
-        constexpr std::uint64_t kCount = 50;
-        std::vector<SendRequest> requests;
-        for (std::uint64_t id = 0; id < kCount; ++id) {
-            requests.push_back(SendRequest(id % 2 == 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, id)
-                                   .local({context.source.sge(4096, 60000)})
-                                   .remote(context.target.va(4096), context.target.rkey()));
-        }
-        pair.a.post(std::move(requests));
-        for (std::uint64_t id = 0; id < 3U * static_cast<unsigned>(round); ++id) {
-            pair.a.wait_send();
-        }
-        pair.b.to_state(IBV_QPS_ERR);
-        const auto first = static_cast<std::uint64_t>(3 * round);
-        bool failed = false;
-        for (std::uint64_t id = first; id < kCount; ++id) {
-            const ibv_wc completion = pair.a.wait_send();
-            require(completion.wr_id == id, "request %" PRIu64 " ended where %" PRIu64 " should have",
-                    completion.wr_id, id);
-            const ibv_wc_status expected = failed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
-            require(completion.status == expected || (!failed && completion.status == IBV_WC_SUCCESS),
-                    "request %" PRIu64 " ended as '%s'", id, ibv_wc_status_str(completion.status));
-            failed = failed || completion.status != IBV_WC_SUCCESS;
-        }
-        pair.a.expect_silence(5);
-    }
-}
-
 }  // namespace
 
 void add_error_cases(Cases& cases) {
@@ -572,9 +440,4 @@ void add_error_cases(Cases& cases) {
                              [scenario](Context& context) { run(context, scenario); }});
         }
     }
-    cases.push_back({"error/no-such-qp", nobody_there});
-    cases.push_back({"error/rnr/in-time", rnr_in_time});
-    cases.push_back({"error/rnr/time", rnr_time});
-    cases.push_back({"error/told-to-fail", told_to_fail});
-    cases.push_back({"error/dies-under-load", dies_under_load});
 }

@@ -147,13 +147,16 @@ Cases choose(const Options& options) {
         add_large_cases(all);
     } else {
         add_transfer_cases(all);
+        add_long_cases(all);
         add_queue_cases(all);
         add_event_cases(all);
         add_atomic_cases(all);
         add_memory_cases(all);
         add_window_cases(all);
         add_datagram_cases(all);
+        add_extended_cases(all);
         add_error_cases(all);
+        add_failure_cases(all);
     }
     Cases chosen;
     for (Case& item : all) {
