@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Admin commands of both halves after bring-up: the Ethernet admin queue (with RDMA queue creation, 50 to 53) and the
-// RDMA admin queue (create, modify, query, destroy, statistics) with arbitrary page tables, in any order, while guest
-// memory changes, regions vanish and queues are rung.
+// Admin commands of both halves after bring-up: the Ethernet admin queue (with RDMA queue creation, 50 to 53)
+// and the RDMA admin queue (create, modify, query, destroy, statistics) with arbitrary page tables, in any
+// order, while guest memory changes, regions vanish and queues are rung.
 #include <bit>
 
 #include "fuzz/driver.hpp"
@@ -14,12 +14,20 @@ namespace {
 namespace w = wire::ionic;
 namespace rw = wire::ionic_rdma;
 
-constexpr std::array<w::Opcode, 14> kEthernetOpcodes = {
-    w::Opcode::Nop,          w::Opcode::LifGetAttribute, w::Opcode::LifSetAttribute,
-    w::Opcode::RxModeSet,    w::Opcode::RxFilterAdd,     w::Opcode::RxFilterDelete,
-    w::Opcode::QueueInit,    w::Opcode::QueueControl,    w::Opcode::RdmaResetLif,
-    w::Opcode::RdmaCreateEventQueue, w::Opcode::RdmaCreateCompletionQueue, w::Opcode::RdmaCreateAdminQueue,
-    w::Opcode::LifInit,      w::Opcode::QueueIdentify};
+constexpr std::array<w::Opcode, 14> kEthernetOpcodes = {w::Opcode::Nop,
+                                                        w::Opcode::LifGetAttribute,
+                                                        w::Opcode::LifSetAttribute,
+                                                        w::Opcode::RxModeSet,
+                                                        w::Opcode::RxFilterAdd,
+                                                        w::Opcode::RxFilterDelete,
+                                                        w::Opcode::QueueInit,
+                                                        w::Opcode::QueueControl,
+                                                        w::Opcode::RdmaResetLif,
+                                                        w::Opcode::RdmaCreateEventQueue,
+                                                        w::Opcode::RdmaCreateCompletionQueue,
+                                                        w::Opcode::RdmaCreateAdminQueue,
+                                                        w::Opcode::LifInit,
+                                                        w::Opcode::QueueIdentify};
 
 class Target {
   public:
@@ -108,7 +116,8 @@ class Target {
     void pages(le32& count, le64& address, Command& geometry) {
         count.set(input_.u8() % 16U == 0 ? input_.u32() : input_.below(17));
         address.set(input_.flag() ? page::kTables + 8 * input_.below(1024) : GuestRam::address(input_));
-        geometry.page_size_log2 = input_.u8() % 8U == 0 ? input_.u8() : static_cast<std::uint8_t>(12 + input_.below(3));
+        geometry.page_size_log2 =
+            input_.u8() % 8U == 0 ? input_.u8() : static_cast<std::uint8_t>(12 + input_.below(3));
     }
 
     rw::RingGeometry geometry(std::uint8_t stride_log2) {
@@ -219,7 +228,8 @@ class Target {
             command.rsq_depth &= 3U;
         }
         command.type_state = static_cast<std::uint8_t>(input_.below(8));
-        command.attr_mask.set(command.attr_mask.get() | rw::kAttrState | (likely ? rw::kAttrAddressVector : 0));
+        command.attr_mask.set(command.attr_mask.get() | rw::kAttrState |
+                              (likely ? rw::kAttrAddressVector : 0));
         command.id_ver.set(id());
         driver_.rdma_admin(rw::AdminOp::ModifyQp, command);
     }
@@ -286,7 +296,8 @@ class Target {
                 break;
             case 3: {
                 w::Command reset{};
-                reset.opcode = static_cast<std::uint8_t>(input_.flag() ? w::Opcode::LifReset : w::Opcode::Reset);
+                reset.opcode =
+                    static_cast<std::uint8_t>(input_.flag() ? w::Opcode::LifReset : w::Opcode::Reset);
                 driver_.device_command(reset);
                 break;
             }

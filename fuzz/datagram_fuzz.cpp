@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Datagrams, and with them the MADs of QP 1: address handles made of arbitrary header templates, sends to any queue
-// pair, receives of any shape. What arrives must be the 40 bytes of network header and exactly what was sent.
+// Datagrams, and with them the MADs of QP 1: address handles made of arbitrary header templates, sends to any
+// queue pair, receives of any shape. What arrives must be the 40 bytes of network header and exactly what was
+// sent.
 #include <vector>
 
 #include "fuzz/request_source.hpp"
@@ -135,7 +136,8 @@ class Target {
     }
     void put_receive(std::uint32_t qpn, const Entry& entry) {
         world_.ram().store(qps_[qpn].rq.slot(producers_[qpn].receive++), entry.bytes(128));
-        verbs_.ring_receive(qps_[qpn], static_cast<std::uint16_t>(producers_[qpn].receive & qps_[qpn].rq.mask()));
+        verbs_.ring_receive(qps_[qpn],
+                            static_cast<std::uint16_t>(producers_[qpn].receive & qps_[qpn].rq.mask()));
     }
 
     void post_send(std::uint32_t qpn) {
@@ -164,7 +166,8 @@ class Target {
         std::vector<std::byte> sent(length);
         const Bytes seed = input_.bytes(input_.u8());
         for (std::size_t i = 0; i < sent.size(); ++i) {
-            sent[i] = static_cast<std::byte>(i * 7 + (seed.empty() ? 0U : static_cast<unsigned>(seed[i % seed.size()])));
+            sent[i] = static_cast<std::byte>(
+                i * 7 + (seed.empty() ? 0U : static_cast<unsigned>(seed[i % seed.size()])));
         }
         world_.ram().store(kSource + offset, sent);
         world_.ram().store(kTarget, std::vector<std::byte>(kSpan));
@@ -178,8 +181,9 @@ class Target {
         const bool immediate = input_.flag();
         Entry send(2, static_cast<std::uint8_t>(immediate ? rw::SendOp::SendImmediate : rw::SendOp::Send),
                    rw::kWqeSignalled, 77);
-        const std::array<rw::Sge, 2> pieces = {{{be64(kSource + offset), be32(cut), be32(kKey)},
-                                                {be64(kSource + offset + cut), be32(length - cut), be32(kKey)}}};
+        const std::array<rw::Sge, 2> pieces = {
+            {{be64(kSource + offset), be32(cut), be32(kKey)},
+             {be64(kSource + offset + cut), be32(length - cut), be32(kKey)}}};
         send.set_body(rw::SendBody{be32(kHandles), be32(b), be32(kQkey), be32(length)});
         send.set_sges(pieces);
         put_send(a, send);
@@ -191,16 +195,17 @@ class Target {
 
     void check_arrival(std::uint32_t qpn, Bytes sent, std::uint32_t first_room, bool immediate) {
         const auto cqe = world_.ram().get<rw::ReceiveCqe>(page::at(page::kFree));
-        require(cqe.qid_type_flags.get() ==
-                    (rw::cqe_flags(qpn, rw::CqeType::Receive, false) | rw::kCqeColor),
+        require(cqe.qid_type_flags.get() == (rw::cqe_flags(qpn, rw::CqeType::Receive, false) | rw::kCqeColor),
                 "a datagram with room arrives first");
-        require(cqe.wqe_id == 1 && cqe.status_length.get() == kNetworkHeader + sent.size(), "and says how long it is");
+        require(cqe.wqe_id == 1 && cqe.status_length.get() == kNetworkHeader + sent.size(),
+                "and says how long it is");
         require(!immediate || cqe.immediate_or_rkey.get() == 77, "and carries its immediate data");
         std::vector<std::byte> arrived(kNetworkHeader + sent.size());
         const std::size_t head = std::min<std::size_t>(first_room, arrived.size());
         world_.ram().load(kTarget, MutableBytes(arrived).first(head));
         world_.ram().load(kTarget + GuestRam::kPage, MutableBytes(arrived).subspan(head));
-        require(std::equal(sent.begin(), sent.end(), arrived.begin() + kNetworkHeader), "and holds what was sent");
+        require(std::equal(sent.begin(), sent.end(), arrived.begin() + kNetworkHeader),
+                "and holds what was sent");
     }
 
     struct Producers {

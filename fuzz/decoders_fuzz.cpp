@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decoders alone, on exactly the bytes they are given: one byte chooses the decoder, the rest is its input in a heap
-// block of its own, so that reading one byte too many is seen.
+// Decoders alone, on exactly the bytes they are given: one byte chooses the decoder, the rest is its input in
+// a heap block of its own, so that reading one byte too many is seen.
 #include <array>
 #include <vector>
 
@@ -25,7 +25,8 @@ void send_entry(Bytes data, ionic::WqeLayout layout) {
     if (ionic::decode_send(data, layout, request)) {
         check(request, data.size());
     } else {
-        require(static_cast<std::size_t>(request.opcode) < rdma::kOpcodeCount, "a refused request has an opcode");
+        require(static_cast<std::size_t>(request.opcode) < rdma::kOpcodeCount,
+                "a refused request has an opcode");
     }
 }
 
@@ -50,7 +51,8 @@ void header_template(Bytes data) {
 void version(Bytes data) {
     const auto agreed = vfio_user::parse_version(data);
     if (agreed) {
-        require(agreed->max_data_transfer <= vfio_user::kMaxDataTransfer, "a client cannot raise the transfer limit");
+        require(agreed->max_data_transfer <= vfio_user::kMaxDataTransfer,
+                "a client cannot raise the transfer limit");
         require(vfio_user::version_text(*agreed).size() < 214, "the reply fits QEMU");
     }
 }
@@ -58,9 +60,11 @@ void version(Bytes data) {
 void frame(Bytes data) {
     const auto packet = ionic::parse_packet(data);
     if (packet) {
-        require(std::size_t{packet->address_bytes} + packet->port_bytes <= packet->tuple.size(), "a tuple has room");
-        require(packet->ipv4_header_size == 0 || packet->network_offset + packet->ipv4_header_size <= data.size(),
-                "an IPv4 header lies in its frame");
+        require(std::size_t{packet->address_bytes} + packet->port_bytes <= packet->tuple.size(),
+                "a tuple has room");
+        require(
+            packet->ipv4_header_size == 0 || packet->network_offset + packet->ipv4_header_size <= data.size(),
+            "an IPv4 header lies in its frame");
     }
     (void)ionic::ones_complement_sum(data);
 }

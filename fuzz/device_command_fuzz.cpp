@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The register file: BAR 0 in any width, configuration space, device commands, before and after the driver has brought
-// the card up, with doorbells and guest memory changing in between.
+// The register file: BAR 0 in any width, configuration space, device commands, before and after the driver
+// has brought the card up, with doorbells and guest memory changing in between.
 #include "fuzz/driver.hpp"
 #include "fuzz/world.hpp"
 #include "ionic/profile.hpp"
@@ -11,17 +11,36 @@ namespace {
 
 namespace w = wire::ionic;
 
-constexpr std::array<w::Opcode, 30> kOpcodes = {
-    w::Opcode::Nop,           w::Opcode::Identify,         w::Opcode::Init,
-    w::Opcode::Reset,         w::Opcode::PortIdentify,     w::Opcode::PortInit,
-    w::Opcode::PortReset,     w::Opcode::PortGetAttribute, w::Opcode::PortSetAttribute,
-    w::Opcode::LifIdentify,   w::Opcode::LifInit,          w::Opcode::LifReset,
-    w::Opcode::LifGetAttribute, w::Opcode::LifSetAttribute, w::Opcode::LifSetPhc,
-    w::Opcode::RxModeSet,     w::Opcode::RxFilterAdd,      w::Opcode::RxFilterDelete,
-    w::Opcode::QueueIdentify, w::Opcode::QueueInit,        w::Opcode::QueueControl,
-    w::Opcode::RdmaResetLif,  w::Opcode::RdmaCreateEventQueue, w::Opcode::RdmaCreateCompletionQueue,
-    w::Opcode::RdmaCreateAdminQueue, w::Opcode::VfControl, w::Opcode::DiscoverCmb,
-    w::Opcode::FirmwareDownload, w::Opcode::FirmwareControl, w::Opcode::FirmwareControlV1};
+constexpr std::array<w::Opcode, 30> kOpcodes = {w::Opcode::Nop,
+                                                w::Opcode::Identify,
+                                                w::Opcode::Init,
+                                                w::Opcode::Reset,
+                                                w::Opcode::PortIdentify,
+                                                w::Opcode::PortInit,
+                                                w::Opcode::PortReset,
+                                                w::Opcode::PortGetAttribute,
+                                                w::Opcode::PortSetAttribute,
+                                                w::Opcode::LifIdentify,
+                                                w::Opcode::LifInit,
+                                                w::Opcode::LifReset,
+                                                w::Opcode::LifGetAttribute,
+                                                w::Opcode::LifSetAttribute,
+                                                w::Opcode::LifSetPhc,
+                                                w::Opcode::RxModeSet,
+                                                w::Opcode::RxFilterAdd,
+                                                w::Opcode::RxFilterDelete,
+                                                w::Opcode::QueueIdentify,
+                                                w::Opcode::QueueInit,
+                                                w::Opcode::QueueControl,
+                                                w::Opcode::RdmaResetLif,
+                                                w::Opcode::RdmaCreateEventQueue,
+                                                w::Opcode::RdmaCreateCompletionQueue,
+                                                w::Opcode::RdmaCreateAdminQueue,
+                                                w::Opcode::VfControl,
+                                                w::Opcode::DiscoverCmb,
+                                                w::Opcode::FirmwareDownload,
+                                                w::Opcode::FirmwareControl,
+                                                w::Opcode::FirmwareControlV1};
 
 class Target {
   public:
@@ -135,8 +154,8 @@ class Target {
 
     void attribute() {
         auto command = input_.value<w::LifAttributeCommand>();
-        command.opcode =
-            static_cast<std::uint8_t>(input_.flag() ? w::Opcode::LifSetAttribute : w::Opcode::LifGetAttribute);
+        command.opcode = static_cast<std::uint8_t>(input_.flag() ? w::Opcode::LifSetAttribute
+                                                                 : w::Opcode::LifGetAttribute);
         command.attribute %= 9U;
         command.index.set(0);
         if (static_cast<w::LifAttribute>(command.attribute) == w::LifAttribute::Rss) {

@@ -134,7 +134,8 @@ std::optional<std::uint32_t> Driver::rdma_admin(std::uint8_t op, Bytes body, std
     std::array<std::byte, 2 * kSlot> slots{};
     const rw::AdminHeader header{op, 0, le16(length)};
     std::memcpy(slots.data(), &header, sizeof header);
-    std::memcpy(slots.data() + sizeof header, body.data(), std::min(body.size(), slots.size() - sizeof header));
+    std::memcpy(slots.data() + sizeof header, body.data(),
+                std::min(body.size(), slots.size() - sizeof header));
     const std::uint32_t used = length <= rw::kMaxAdminBody && sizeof header + length > kSlot ? 2 : 1;
     for (std::uint32_t i = 0; i < used; ++i) {
         machine_.memory.store(page::kRdmaAdminRing + std::uint64_t{(rdma_producer_ + i) & kMask} * kSlot,
@@ -144,15 +145,16 @@ std::optional<std::uint32_t> Driver::rdma_admin(std::uint8_t op, Bytes body, std
     doorbell(0, static_cast<std::uint32_t>(ionic::QueueType::RdmaAdmin),
              rw::Doorbell::make(0, 0, static_cast<std::uint16_t>(rdma_producer_ & kMask)).value());
     machine_.run();
-    const auto cqe = machine_.memory.get<rw::AdminCqe>(page::kRdmaAdminCompletions +
-                                                       std::uint64_t{rdma_consumer_ & kMask} * sizeof(rw::AdminCqe));
+    const auto cqe = machine_.memory.get<rw::AdminCqe>(
+        page::kRdmaAdminCompletions + std::uint64_t{rdma_consumer_ & kMask} * sizeof(rw::AdminCqe));
     const std::uint32_t color = (rdma_consumer_ >> kRdmaAdminDepthLog2 & 1U) == 0 ? 1 : 0;
     if ((cqe.qid_type_flags.get() & rw::kCqeColor) != color) {
         return std::nullopt;
     }
     ++rdma_consumer_;
-    doorbell(0, static_cast<std::uint32_t>(ionic::QueueType::RdmaCompletion),
-             rw::Doorbell::make(0, rw::kRingConsumer, static_cast<std::uint16_t>(rdma_consumer_ & kMask)).value());
+    doorbell(
+        0, static_cast<std::uint32_t>(ionic::QueueType::RdmaCompletion),
+        rw::Doorbell::make(0, rw::kRingConsumer, static_cast<std::uint16_t>(rdma_consumer_ & kMask)).value());
     return cqe.status_length.get();
 }
 

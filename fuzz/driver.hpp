@@ -38,8 +38,9 @@ inline constexpr std::uint64_t kFree = 16;
 inline constexpr std::uint64_t kCount = GuestRam::kMainSize / GuestRam::kPage;
 }  // namespace page
 
-/// What the stock drivers do to bring the card up, and their admin queues. Checks nothing: the guest memory it works
-/// in may be anything by the time an answer comes. It works on the function directly, whatever bus is in front.
+/// What the stock drivers do to bring the card up, and their admin queues. Checks nothing: the guest memory
+/// it works in may be anything by the time an answer comes. It works on the function directly, whatever bus
+/// is in front.
 class Driver {
   public:
     struct Machine {
@@ -79,8 +80,8 @@ class Driver {
         admin(bytes_of(command));
     }
 
-    /// One command by RDMA admin queue 0, of one or two slots; `length` is what the header says about the body.
-    /// The status of its completion. Fails: nullopt when none has come.
+    /// One command by RDMA admin queue 0, of one or two slots; `length` is what the header says about the
+    /// body. The status of its completion. Fails: nullopt when none has come.
     std::optional<std::uint32_t> rdma_admin(std::uint8_t op, Bytes body, std::uint16_t length);
     template <WireValue T>
     std::optional<std::uint32_t> rdma_admin(wire::ionic_rdma::AdminOp op, const T& body) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The Ethernet data path: transmit descriptors with scatter lists and TSO runs, receive descriptors, filters, RSS
-// tables, and frames from the wire. The sink reads every byte it is handed, as a real one would.
+// The Ethernet data path: transmit descriptors with scatter lists and TSO runs, receive descriptors, filters,
+// RSS tables, and frames from the wire. The sink reads every byte it is handed, as a real one would.
 #include <vector>
 
 #include "fuzz/driver.hpp"
@@ -35,7 +35,8 @@ class ReadingSink final : public ionic::FrameSink {
                 sum_ += std::to_integer<unsigned>(byte);
             }
             require(cut.segment_size != 0, "segments have a size");
-            require(cut.header.size() >= 14 && cut.header.size() <= 256, "segments have a header of sane size");
+            require(cut.header.size() >= 14 && cut.header.size() <= 256,
+                    "segments have a header of sane size");
             require(size <= 65536 + 9212, "a part of a segmented packet is bounded");
             return;
         }
@@ -65,7 +66,8 @@ class Target {
             create(w::LogicalQueue::Tx, i);
             create(w::LogicalQueue::Rx, i);
         }
-        receive_mode(w::rx_mode::kPromiscuous | w::rx_mode::kUnicast | w::rx_mode::kMulticast | w::rx_mode::kBroadcast);
+        receive_mode(w::rx_mode::kPromiscuous | w::rx_mode::kUnicast | w::rx_mode::kMulticast |
+                     w::rx_mode::kBroadcast);
         while (!input_.empty()) {
             operation();
         }
@@ -192,19 +194,22 @@ class Target {
         world_.ram().put(base + slot * sizeof descriptor, descriptor);
         for (std::uint32_t i = 0; i < descriptor.sg_elements(); ++i) {
             const w::TxSgElement element{le64(buffer()), le16(length()), {}};
-            world_.ram().put(base + 2 * GuestRam::kPage + slot * w::kTxSgStride + i * sizeof element, element);
+            world_.ram().put(base + 2 * GuestRam::kPage + slot * w::kTxSgStride + i * sizeof element,
+                             element);
         }
     }
     void ring_transmit(std::uint32_t queue) {
-        ring(w::LogicalQueue::Tx, queue, static_cast<std::uint16_t>(producer(w::LogicalQueue::Tx, queue) & kMask));
+        ring(w::LogicalQueue::Tx, queue,
+             static_cast<std::uint16_t>(producer(w::LogicalQueue::Tx, queue) & kMask));
         world_.run_once();
     }
 
     void transmit(std::uint32_t queue) {
         w::TxDescriptor descriptor{};
         const std::uint8_t count = input_.flag() ? 0 : static_cast<std::uint8_t>(input_.below(16));
-        descriptor.command.set(w::TxDescriptor::make_command(
-            static_cast<w::TxOpcode>(input_.u8() % 5U), static_cast<std::uint8_t>(input_.u8() & 0xfU), count, buffer()));
+        descriptor.command.set(w::TxDescriptor::make_command(static_cast<w::TxOpcode>(input_.u8() % 5U),
+                                                             static_cast<std::uint8_t>(input_.u8() & 0xfU),
+                                                             count, buffer()));
         descriptor.length.set(length());
         descriptor.vlan_tci.set(input_.u16());
         descriptor.start_or_header.set(length());
@@ -230,7 +235,8 @@ class Target {
             }
             const bool scattered = odd >= 0xe0;
             descriptor.command.set(w::TxDescriptor::make_command(
-                w::TxOpcode::Tso, flags, scattered ? static_cast<std::uint8_t>(input_.below(4)) : 0, buffer()));
+                w::TxOpcode::Tso, flags, scattered ? static_cast<std::uint8_t>(input_.below(4)) : 0,
+                buffer()));
             descriptor.length.set(size);
             descriptor.start_or_header.set(header);
             descriptor.offset_or_mss.set(segment);
@@ -252,9 +258,11 @@ class Target {
         world_.ram().put(base + slot * sizeof descriptor, descriptor);
         for (std::uint32_t i = 0; i < input_.below(9); ++i) {
             const w::RxSgElement element{le64(buffer()), le16(length()), {}};
-            world_.ram().put(base + 2 * GuestRam::kPage + slot * w::kRxSgStride + i * sizeof element, element);
+            world_.ram().put(base + 2 * GuestRam::kPage + slot * w::kRxSgStride + i * sizeof element,
+                             element);
         }
-        ring(w::LogicalQueue::Rx, queue, static_cast<std::uint16_t>(producer(w::LogicalQueue::Rx, queue) & kMask));
+        ring(w::LogicalQueue::Rx, queue,
+             static_cast<std::uint16_t>(producer(w::LogicalQueue::Rx, queue) & kMask));
     }
 
     void frame_from_wire() {

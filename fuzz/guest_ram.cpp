@@ -57,7 +57,8 @@ __attribute__((no_sanitize("coverage"))) bool secretly_equal(const std::byte* da
 }
 
 /// The CPU does not care what is poisoned. Volatile, so that no checked memcpy is made of it.
-__attribute__((no_sanitize("address", "coverage"))) void raw_copy(std::byte* to, const std::byte* from, std::size_t size) {
+__attribute__((no_sanitize("address", "coverage"))) void raw_copy(std::byte* to, const std::byte* from,
+                                                                  std::size_t size) {
     volatile std::byte* target = to;
     const volatile std::byte* source = from;
     for (std::size_t i = 0; i < size; ++i) {
@@ -130,7 +131,8 @@ void GuestRam::store(std::uint64_t address, Bytes data) {
     std::byte* target = host(address);
     const bool read_only = address >= kReadOnlyBase && address - kReadOnlyBase < kReadOnlySize;
     // All of it in one region, or the page behind it would be hit.
-    if (target != nullptr && !read_only && !data.empty() && host(address + data.size() - 1) == target + data.size() - 1) {
+    if (target != nullptr && !read_only && !data.empty() &&
+        host(address + data.size() - 1) == target + data.size() - 1) {
         raw_copy(target, data.data(), data.size());
     }
 }
@@ -167,9 +169,14 @@ std::uint64_t GuestRam::address(Input& input) {
             return spec.base + input.u16() % spec.size;
         }
         case 10: {
-            constexpr std::array<std::uint64_t, 8> kEdges = {
-                UINT64_MAX, 0, UINT64_MAX - 7, std::uint64_t{1} << 63U, UINT64_MAX - kPage + 1, kSmallSize - 4,
-                kMainBase - 1, kReadOnlyBase + kReadOnlySize};
+            constexpr std::array<std::uint64_t, 8> kEdges = {UINT64_MAX,
+                                                             0,
+                                                             UINT64_MAX - 7,
+                                                             std::uint64_t{1} << 63U,
+                                                             UINT64_MAX - kPage + 1,
+                                                             kSmallSize - 4,
+                                                             kMainBase - 1,
+                                                             kReadOnlyBase + kReadOnlySize};
             return input.pick(kEdges);
         }
         default:

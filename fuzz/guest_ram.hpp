@@ -42,8 +42,8 @@ class CpuMemory {
 ///   no_host     12 GiB .. + 64 KiB           exists, but was mapped without a descriptor
 ///   top         the last 16 KiB below 2^64   sums overflow here
 ///
-/// The host bytes of a region that is not mapped, and the gaps between regions, are poisoned for AddressSanitizer:
-/// a touch of stale or foreign memory ends the run.
+/// The host bytes of a region that is not mapped, and the gaps between regions, are poisoned for
+/// AddressSanitizer: a touch of stale or foreign memory ends the run.
 class GuestRam final : public CpuMemory {
   public:
     enum Id : std::uint8_t { kLow, kMain, kTail, kReadOnly, kWriteOnly, kNoHost, kTop, kRegions };
@@ -81,7 +81,8 @@ class GuestRam final : public CpuMemory {
 
     /// Fails the run when a byte of read-only memory has changed.
     void check_read_only() const;
-    /// Whether `needle` lies anywhere in main memory. Not visible to the fuzzer, which would learn to write it.
+    /// Whether `needle` lies anywhere in main memory. Not visible to the fuzzer, which would learn to write
+    /// it.
     [[nodiscard]] bool contains(Bytes needle);
 
   private:

@@ -14,8 +14,8 @@
 
 namespace ernic::fuzz {
 
-/// Reads decisions out of the fuzzer's bytes, front to back. Nothing fails: missing bytes read as zero, so that every
-/// prefix of an input is an input too and a minimised crash stays readable.
+/// Reads decisions out of the fuzzer's bytes, front to back. Nothing fails: missing bytes read as zero, so
+/// that every prefix of an input is an input too and a minimised crash stays readable.
 class Input {
   public:
     Input(const std::uint8_t* data, std::size_t size) : rest_(std::as_bytes(std::span(data, size))) {}

@@ -9,10 +9,12 @@ namespace rw = wire::ionic_rdma;
 
 namespace {
 
-constexpr std::array<rw::SendOp, 11> kOps = {
-    rw::SendOp::Send,           rw::SendOp::SendImmediate, rw::SendOp::SendInvalidate, rw::SendOp::Write,
-    rw::SendOp::WriteImmediate, rw::SendOp::Read,          rw::SendOp::CompareSwap,    rw::SendOp::FetchAdd,
-    rw::SendOp::RegisterMr,     rw::SendOp::LocalInvalidate, rw::SendOp::BindMw};
+constexpr std::array<rw::SendOp, 11> kOps = {rw::SendOp::Send,           rw::SendOp::SendImmediate,
+                                             rw::SendOp::SendInvalidate, rw::SendOp::Write,
+                                             rw::SendOp::WriteImmediate, rw::SendOp::Read,
+                                             rw::SendOp::CompareSwap,    rw::SendOp::FetchAdd,
+                                             rw::SendOp::RegisterMr,     rw::SendOp::LocalInvalidate,
+                                             rw::SendOp::BindMw};
 
 /// One input byte in sixteen is at least this.
 constexpr std::uint8_t kRare = 0xf0;

@@ -9,8 +9,8 @@
 
 namespace ernic::fuzz {
 
-/// Where programs keep their payload, and how regions are numbered: region `i` has key index `i`, tag 1 at first.
-/// Region kTableRegion begins at kVirtual and lies on scattered pages, all others use bus addresses.
+/// Where programs keep their payload, and how regions are numbered: region `i` has key index `i`, tag 1 at
+/// first. Region kTableRegion begins at kVirtual and lies on scattered pages, all others use bus addresses.
 inline constexpr std::uint64_t kDataPage = page::kFree + 40;
 inline constexpr std::uint32_t kDataPages = 40;
 inline constexpr std::uint64_t kData = page::at(kDataPage);

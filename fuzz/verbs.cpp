@@ -98,7 +98,8 @@ void Verbs::destroy(rw::AdminOp op, std::uint32_t id) {
     driver_.rdma_admin(op, rw::Destroy{le32(id)});
 }
 
-void Verbs::modify(std::uint32_t qpn, std::uint8_t state, const Connection& connection, std::uint32_t attributes) {
+void Verbs::modify(std::uint32_t qpn, std::uint8_t state, const Connection& connection,
+                   std::uint32_t attributes) {
     const auto header = route_header(connection.destination, kCardMac);
     memory_.store(page::kHeaders, header);
     rw::ModifyQp command{};
@@ -106,7 +107,8 @@ void Verbs::modify(std::uint32_t qpn, std::uint8_t state, const Connection& conn
     command.access_flags.set(connection.access);
     command.rq_psn.set(connection.rq_psn);
     command.sq_psn.set(connection.sq_psn);
-    command.qkey_or_dest_qpn.set((attributes & rw::kAttrQkey) != 0 ? connection.qkey : connection.destination_qpn);
+    command.qkey_or_dest_qpn.set((attributes & rw::kAttrQkey) != 0 ? connection.qkey
+                                                                   : connection.destination_qpn);
     command.pmtu_log2 = connection.pmtu_log2;
     command.retry = static_cast<std::uint8_t>(connection.rnr_retry << 4U | connection.retry);
     command.rnr_timer = connection.rnr_timer;

@@ -81,7 +81,8 @@ class Verbs {
     void destroy(wire::ionic_rdma::AdminOp op, std::uint32_t id);
 
     /// MODIFY_QP with these attributes; `state` 0 RESET .. 6 ERROR.
-    void modify(std::uint32_t qpn, std::uint8_t state, const Connection& connection, std::uint32_t attributes);
+    void modify(std::uint32_t qpn, std::uint8_t state, const Connection& connection,
+                std::uint32_t attributes);
     /// INIT, RTR, RTS with everything set.
     void connect(std::uint32_t qpn, const Connection& connection);
 
@@ -112,7 +113,9 @@ class Entry {
     /// Overwrites from `at` on, as far as there is room.
     void overwrite(std::size_t at, Bytes data);
 
-    [[nodiscard]] Bytes bytes(std::size_t size) const { return Bytes(bytes_).first(std::min(size, kMaxSize)); }
+    [[nodiscard]] Bytes bytes(std::size_t size) const {
+        return Bytes(bytes_).first(std::min(size, kMaxSize));
+    }
 
   private:
     std::array<std::byte, kMaxSize> bytes_{};

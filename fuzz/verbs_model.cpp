@@ -12,7 +12,8 @@ namespace {
 
 bool is_local(std::uint8_t op) {
     const auto known = static_cast<rw::SendOp>(op);
-    return known == rw::SendOp::RegisterMr || known == rw::SendOp::LocalInvalidate || known == rw::SendOp::BindMw;
+    return known == rw::SendOp::RegisterMr || known == rw::SendOp::LocalInvalidate ||
+           known == rw::SendOp::BindMw;
 }
 
 }  // namespace
@@ -39,9 +40,10 @@ void VerbsModel::posted_send(std::uint32_t qpn, std::uint64_t id, std::uint8_t o
 std::size_t VerbsModel::signalled_sends(std::uint32_t qpn) const {
     const Pair& pair = pairs_[qpn];
     // The kernel is told of every request, and so is everybody of requests that end at the card.
-    return static_cast<std::size_t>(std::count_if(pair.sends.begin(), pair.sends.end(), [&pair](const Send& send) {
-        return !send.done && (send.signalled || !send.remote || pair.plan.dbid == 0);
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(pair.sends.begin(), pair.sends.end(), [&pair](const Send& send) {
+            return !send.done && (send.signalled || !send.remote || pair.plan.dbid == 0);
+        }));
 }
 
 void VerbsModel::completed(const rw::SendCqe& raw) {
@@ -58,7 +60,8 @@ void VerbsModel::completed(const rw::SendCqe& raw) {
             pair.receive_flushed = true;
             return;
         }
-        require(!pair.receive_flushed && !pair.receive_failed, "no receive completes after a failed or flushed one");
+        require(!pair.receive_flushed && !pair.receive_failed,
+                "no receive completes after a failed or flushed one");
         require(!pair.receives.empty() && pair.receives.front() == std::bit_cast<rw::ReceiveCqe>(raw).wqe_id,
                 "receives complete once and in order");
         pair.receives.pop_front();

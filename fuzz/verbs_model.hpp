@@ -9,9 +9,9 @@
 
 namespace ernic::fuzz {
 
-/// What the host's side of verbs may expect of completions, kept as the drivers keep it (rdma-core 65 ionic_poll_cq):
-/// every posted request ends once, in order, and nothing follows a flush. Only for inputs that play by the rules:
-/// honest doorbells, no CQ overflow unless said, rings nobody else writes to.
+/// What the host's side of verbs may expect of completions, kept as the drivers keep it (rdma-core 65
+/// ionic_poll_cq): every posted request ends once, in order, and nothing follows a flush. Only for inputs
+/// that play by the rules: honest doorbells, no CQ overflow unless said, rings nobody else writes to.
 class VerbsModel {
   public:
     static constexpr std::uint32_t kQueuePairs = 8;

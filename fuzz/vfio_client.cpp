@@ -23,7 +23,8 @@ void VfioClient::connect(const std::string& path) {
     disconnect();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::copy_n(path.begin(), std::min(path.size(), sizeof(address.sun_path) - 1), std::begin(address.sun_path));
+    std::copy_n(path.begin(), std::min(path.size(), sizeof(address.sun_path) - 1),
+                std::begin(address.sun_path));
     socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
         socket_.reset();
@@ -101,7 +102,8 @@ void VfioClient::receive() {
         std::size_t at = 0;
         while (const auto header = read_value<w::Header>(Bytes(received_).subspan(at))) {
             const std::uint32_t length = header->size.get();
-            require(length >= sizeof(w::Header) && length <= vfio_user::kMaxMessage, "answers have a legal size");
+            require(length >= sizeof(w::Header) && length <= vfio_user::kMaxMessage,
+                    "answers have a legal size");
             if (received_.size() - at < length) {
                 break;
             }

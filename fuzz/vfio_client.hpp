@@ -13,8 +13,8 @@
 
 namespace ernic::fuzz {
 
-/// The client's end of a vfio-user connection. It remembers which answers the server owes for the bytes it was sent,
-/// and fails the run on any other.
+/// The client's end of a vfio-user connection. It remembers which answers the server owes for the bytes it
+/// was sent, and fails the run on any other.
 class VfioClient {
   public:
     /// Nothing happens when the server does not listen.

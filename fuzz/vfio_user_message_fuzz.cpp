@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A hostile client at the socket of a real server with a real card behind it: messages of any content in any chunks,
-// file descriptors of any kind at any message, memory that comes and goes while the card works, clients that leave in
-// the middle or come twice.
+// A hostile client at the socket of a real server with a real card behind it: messages of any content in any
+// chunks, file descriptors of any kind at any message, memory that comes and goes while the card works,
+// clients that leave in the middle or come twice.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +59,8 @@ class SharedMemory final : public CpuMemory {
 
     [[nodiscard]] UniqueFd share() const { return UniqueFd(::dup(fd_.get())); }
     void store(std::uint64_t address, Bytes data) override {
-        if (!data.empty() && Range::make(GuestRam::kMainBase, bytes_.size())->contains(address, data.size())) {
+        if (!data.empty() &&
+            Range::make(GuestRam::kMainBase, bytes_.size())->contains(address, data.size())) {
             std::memcpy(bytes_.data() + (address - GuestRam::kMainBase), data.data(), data.size());
         }
     }
@@ -90,9 +91,11 @@ class Target {
           loop_(std::make_unique<EventLoop>(clock_)),
           server_(std::make_unique<vfio_user::Server>(*loop_, registry_, log::Logger(sink_, "fuzz"),
                                                       vfio_user::SocketOptions{.path = socket_path()})),
-          device_(std::make_unique<Device>(Device::Options{.log_level = level()}, *server_, *loop_, registry_)),
-          driver_({memory_, device_->card(), [this] { run_loop(); },
-                   [this](std::uint32_t offset, Bytes data) { device_->card().config_write(offset, data); }}) {
+          device_(
+              std::make_unique<Device>(Device::Options{.log_level = level()}, *server_, *loop_, registry_)),
+          driver_(
+              {memory_, device_->card(), [this] { run_loop(); },
+               [this](std::uint32_t offset, Bytes data) { device_->card().config_write(offset, data); }}) {
         loop_->set_worker([this] { return device_->step(); });
         server_->attach(device_->card());
         require(server_->listen().ok(), "the harness can listen");
@@ -129,7 +132,8 @@ class Target {
 
     // ---- Messages
 
-    static std::vector<std::byte> message(std::uint16_t id, std::uint16_t command, std::uint32_t flags, Bytes payload) {
+    static std::vector<std::byte> message(std::uint16_t id, std::uint16_t command, std::uint32_t flags,
+                                          Bytes payload) {
         w::Header header{};
         header.id.set(id);
         header.command.set(command);
@@ -193,7 +197,8 @@ class Target {
     }
 
     void negotiate() {
-        static constexpr char kText[] = R"({"capabilities":{"max_msg_fds":8,"write_multiple":true}})";  // NOLINT
+        static constexpr char kText[] =
+            R"({"capabilities":{"max_msg_fds":8,"write_multiple":true}})";  // NOLINT
         command(w::Command::Version, w::Version{le16(w::kMajor), le16(w::kMinor)},
                 std::as_bytes(std::span(kText)));
     }
@@ -201,7 +206,8 @@ class Target {
     void operation() {
         switch (input_.u8() % 24U) {
             case 0:
-                deliver(message(next_id_++, input_.u8() % 20U, input_.u8(), input_.bytes(input_.u8())), some_fds());
+                deliver(message(next_id_++, input_.u8() % 20U, input_.u8(), input_.bytes(input_.u8())),
+                        some_fds());
                 break;
             case 1: {
                 const Bytes raw = input_.bytes(1 + input_.u8());
@@ -333,10 +339,11 @@ class Target {
     void irqs() {
         w::IrqSet request{};
         request.argsz.set(input_.u8() >= 0xf0 ? input_.u32() : sizeof(request));
-        constexpr std::array<std::uint32_t, 5> kForms = {
-            w::IrqSet::kDataEventfd | w::IrqSet::kActionTrigger, w::IrqSet::kDataNone | w::IrqSet::kActionTrigger,
-            w::IrqSet::kDataBool | w::IrqSet::kActionTrigger, w::IrqSet::kDataNone | w::IrqSet::kActionMask,
-            w::IrqSet::kDataNone | w::IrqSet::kActionUnmask};
+        constexpr std::array<std::uint32_t, 5> kForms = {w::IrqSet::kDataEventfd | w::IrqSet::kActionTrigger,
+                                                         w::IrqSet::kDataNone | w::IrqSet::kActionTrigger,
+                                                         w::IrqSet::kDataBool | w::IrqSet::kActionTrigger,
+                                                         w::IrqSet::kDataNone | w::IrqSet::kActionMask,
+                                                         w::IrqSet::kDataNone | w::IrqSet::kActionUnmask};
         request.flags.set(input_.u8() >= 0xe0 ? input_.u8() : input_.pick(kForms));
         request.index.set(input_.u8() >= 0xe0 ? input_.u8() : w::kIrqMsix);
         request.start.set(input_.u8() >= 0xf0 ? input_.u32() : input_.below(9));
@@ -349,21 +356,24 @@ class Target {
             }
         }
         const bool chosen = (request.flags.get() & w::IrqSet::kDataBool) != 0;
-        command(w::Command::DeviceSetIrqs, request, chosen ? input_.bytes(std::min(count, 8U)) : Bytes(), std::move(fds));
+        command(w::Command::DeviceSetIrqs, request, chosen ? input_.bytes(std::min(count, 8U)) : Bytes(),
+                std::move(fds));
     }
 
     w::RegionAccess access(std::uint32_t most) {
         w::RegionAccess made{};
         constexpr std::array<std::uint32_t, 3> kRegions = {0, 2, w::kRegionConfig};
         made.region.set(input_.u8() >= 0xe0 ? input_.u8() : input_.pick(kRegions));
-        made.offset.set(input_.u8() >= 0xf0 ? input_.u64() : input_.u16() % (made.region.get() == 7 ? 4096U : 65536U));
+        made.offset.set(input_.u8() >= 0xf0 ? input_.u64()
+                                            : input_.u16() % (made.region.get() == 7 ? 4096U : 65536U));
         made.count.set(input_.u8() >= 0xf0 ? input_.u32() : 1U << input_.below(most));
         return made;
     }
     void region_read() { command(w::Command::RegionRead, access(13)); }
     void region_write() {
         const w::RegionAccess to = access(7);
-        const std::size_t wanted = input_.u8() >= 0xf0 ? input_.u8() : std::min<std::uint32_t>(to.count.get(), 64);
+        const std::size_t wanted =
+            input_.u8() >= 0xf0 ? input_.u8() : std::min<std::uint32_t>(to.count.get(), 64);
         std::vector<std::byte> data(wanted);
         const Bytes own = input_.bytes(wanted);
         std::copy(own.begin(), own.end(), data.begin());
@@ -380,11 +390,13 @@ class Target {
             const Bytes raw = bytes_of(entry);
             entries.insert(entries.end(), raw.begin(), raw.end());
         }
-        command(w::Command::RegionWriteMulti, w::WriteMulti{le64(input_.u8() >= 0xf0 ? input_.u64() : count)}, entries);
+        command(w::Command::RegionWriteMulti, w::WriteMulti{le64(input_.u8() >= 0xf0 ? input_.u64() : count)},
+                entries);
     }
     void ask() {
-        constexpr std::array<w::Command, 4> kQuestions = {w::Command::DeviceGetInfo, w::Command::DeviceGetRegionInfo,
-                                                          w::Command::DeviceGetRegionIoFds, w::Command::DeviceGetIrqInfo};
+        constexpr std::array<w::Command, 4> kQuestions = {
+            w::Command::DeviceGetInfo, w::Command::DeviceGetRegionInfo, w::Command::DeviceGetRegionIoFds,
+            w::Command::DeviceGetIrqInfo};
         auto body = input_.value<w::RegionInfo>();
         body.argsz.set(32);
         body.index.set(body.index.get() % 10U);
@@ -413,7 +425,8 @@ class Target {
         client_.disconnect();
         run_loop();
         require(!server_->connected(), "a client that left is gone");
-        require(server_->dma_map().size() == 0 && server_->dma_map().files().files() == 0, "and its memory unmapped");
+        require(server_->dma_map().size() == 0 && server_->dma_map().files().files() == 0,
+                "and its memory unmapped");
         require(!server_->memory().enabled(), "and the card quiet");
         device_->check_reset();
         server_->close();

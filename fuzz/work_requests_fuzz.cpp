@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The data path: queue pairs in RTS on a loopback segment, work requests and receives of any content, doorbells,
-// completion queues, memory regions and windows of odd shapes, interleaved with MODIFY, DESTROY, resets and DMA maps
-// that vanish. Two kinds of input, told apart by the first byte:
+// The data path: queue pairs in RTS on a loopback segment, work requests and receives of any content,
+// doorbells, completion queues, memory regions and windows of odd shapes, interleaved with MODIFY, DESTROY,
+// resets and DMA maps that vanish. Two kinds of input, told apart by the first byte:
 //
-//   honest   a driver that follows the rules hands on the requests of a hostile program. Completions are checked
-//            against a model of what the drivers expect, memory outside of all regions must not change, and its
-//            contents must not turn up elsewhere.
-//   wild     everything is hostile: ring addresses, doorbell values, privileged queue pairs, ring contents that change
+//   honest   a driver that follows the rules hands on the requests of a hostile program. Completions are
+//   checked
+//            against a model of what the drivers expect, memory outside of all regions must not change, and
+//            its contents must not turn up elsewhere.
+//   wild     everything is hostile: ring addresses, doorbell values, privileged queue pairs, ring contents
+//   that change
 //            while requests are under way. Only memory safety, budgets and the end of all work are checked.
 #include <vector>
 
@@ -107,7 +109,8 @@ class Target {
         }
         world_.ram().store(kCanary, std::vector<std::byte>(GuestRam::kPage));
         world_.ram().store(kSecret, std::vector<std::byte>(GuestRam::kPage));
-        require(!world_.ram().contains(Bytes(guard_).first(16)), "memory outside of all regions is never read");
+        require(!world_.ram().contains(Bytes(guard_).first(16)),
+                "memory outside of all regions is never read");
     }
 
     // ---- Objects
@@ -125,7 +128,8 @@ class Target {
         verbs_.create_ah(2, 2, route_header(kCardMac, kCardMac));
         constexpr std::uint16_t kAll = 0x1f;
         verbs_.create_mr({.key = key(1), .flags = kAll, .va = kData, .length = kDataSize, .address = kData});
-        verbs_.create_mr({.key = key(2), .flags = rw::kMrRemoteRead, .va = kData, .length = 5000, .address = kData});
+        verbs_.create_mr(
+            {.key = key(2), .flags = rw::kMrRemoteRead, .va = kData, .length = 5000, .address = kData});
         verbs_.create_mr({.key = key(3), .flags = rw::kMrUserKey});
         verbs_.create_mr({.key = key(4), .flags = rw::kMrIsWindow});
         verbs_.create_mr({.key = key(5), .flags = rw::kMrIsWindow | rw::kMrInvalidate});
@@ -200,14 +204,19 @@ class Target {
         const std::uint8_t log2 = 12;
         const std::uint64_t table = page::kTables + index * 512;
         for (std::uint32_t i = 0; i < count; ++i) {
-            const std::uint64_t target = wild_ && input_.u8() >= 0xe0 ? GuestRam::address(input_)
-                                                                      : kData + GuestRam::kPage * input_.below(kDataPages);
+            const std::uint64_t target = wild_ && input_.u8() >= 0xe0
+                                             ? GuestRam::address(input_)
+                                             : kData + GuestRam::kPage * input_.below(kDataPages);
             world_.ram().put(table + 8 * i, le64(target));
         }
         const std::uint32_t start = input_.u16() % 4096U;
-        MrPlan plan{.key = key(index, input_.u8() % 2U != 0 ? 1 : 7), .pd = input_.u8() >= 0xf0 ? 2U : 1U,
-                    .flags = static_cast<std::uint16_t>(input_.u8() | 1U), .va = kVirtual + start,
-                    .length = count * GuestRam::kPage - start, .address = table, .map_count = count,
+        MrPlan plan{.key = key(index, input_.u8() % 2U != 0 ? 1 : 7),
+                    .pd = input_.u8() >= 0xf0 ? 2U : 1U,
+                    .flags = static_cast<std::uint16_t>(input_.u8() | 1U),
+                    .va = kVirtual + start,
+                    .length = count * GuestRam::kPage - start,
+                    .address = table,
+                    .map_count = count,
                     .page_size_log2 = log2};
         if (wild_ && input_.u8() >= 0xc0) {
             plan.va = input_.u64();
@@ -230,7 +239,8 @@ class Target {
         for (std::uint32_t i = 0; i < repeat && (wild_ || model_.has_send_room(qpn)); ++i) {
             const std::uint64_t id = next_id_++;
             entry.overwrite(0, bytes_of(id));
-            world_.ram().store(plan.sq.slot(producers_[qpn].send++), entry.bytes(std::size_t{1} << plan.sq.stride_log2));
+            world_.ram().store(plan.sq.slot(producers_[qpn].send++),
+                               entry.bytes(std::size_t{1} << plan.sq.stride_log2));
             model_.posted_send(qpn, id, op, signalled);
         }
         if (input_.u8() % 8U != 0) {
@@ -247,7 +257,8 @@ class Target {
         const std::uint64_t id = next_id_++;
         Entry entry = requests_.receive();
         entry.overwrite(0, bytes_of(id));
-        world_.ram().store(plan.rq.slot(producers_[qpn].receive++), entry.bytes(std::size_t{1} << plan.rq.stride_log2));
+        world_.ram().store(plan.rq.slot(producers_[qpn].receive++),
+                           entry.bytes(std::size_t{1} << plan.rq.stride_log2));
         model_.posted_receive(qpn, id);
         if (input_.u8() % 8U != 0) {
             producers_[qpn].receive_rung = producers_[qpn].receive;
@@ -278,21 +289,22 @@ class Target {
         Cq& cq = cqs_[id];
         poll();
         cq.told = cq.consumer;
-        verbs_.ring_cq(cq.dbid, id, rw::kRingConsumer, static_cast<std::uint16_t>(cq.consumer & cq.ring.mask()));
+        verbs_.ring_cq(cq.dbid, id, rw::kRingConsumer,
+                       static_cast<std::uint16_t>(cq.consumer & cq.ring.mask()));
     }
 
     void check_conservation() {
         for (std::uint32_t qpn = kFirstQp; qpn <= kLastQp; ++qpn) {
             const auto* owner = world_.rdma().objects().queue_pair(qpn);
             const QpPlan& plan = qps_[qpn];
-            if (owner == nullptr || cqs_[plan.sq_cq].overrun || cqs_[plan.rq_cq].overrun || !cqs_[plan.sq_cq].exists ||
-                !cqs_[plan.rq_cq].exists) {
+            if (owner == nullptr || cqs_[plan.sq_cq].overrun || cqs_[plan.rq_cq].overrun ||
+                !cqs_[plan.sq_cq].exists || !cqs_[plan.rq_cq].exists) {
                 continue;
             }
             rdma::QueuePair& qp = world_.rdma().objects().queue_pair(qpn)->qp();
             const bool all_rung = producers_[qpn].send_rung == producers_[qpn].send;
-            if (qp.state() == rdma::QpState::Rts && all_rung && !world_.work_left() && qp.requester().idle() &&
-                !qp.requester().has_posted()) {
+            if (qp.state() == rdma::QpState::Rts && all_rung && !world_.work_left() &&
+                qp.requester().idle() && !qp.requester().has_posted()) {
                 require(model_.signalled_sends(qpn) == 0, "an idle queue pair has told of all its requests");
             }
             tell(plan.sq_cq);
@@ -333,7 +345,8 @@ class Target {
                 world_.advance(input_.flag() ? input_.u16() : std::uint64_t{input_.u16()} << 14U);
                 break;
             case 23:
-                verbs_.ring_cq(cqs_[cq].dbid, cq, static_cast<std::uint8_t>(rw::kRingArm + input_.below(2)), 0);
+                verbs_.ring_cq(cqs_[cq].dbid, cq, static_cast<std::uint8_t>(rw::kRingArm + input_.below(2)),
+                               0);
                 break;
             case 24:
                 modify(qpn);
@@ -447,7 +460,8 @@ class Target {
                 break;
             case 3: {  // the ring changes while its requests are under way
                 const RingPlan& ring = input_.flag() ? plan.sq : plan.rq;
-                world_.ram().store(ring.slot(input_.u8()) + input_.u8() % 128U, input_.bytes(input_.u8() % 64U));
+                world_.ram().store(ring.slot(input_.u8()) + input_.u8() % 128U,
+                                   input_.bytes(input_.u8() % 64U));
                 break;
             }
             default:

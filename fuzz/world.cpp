@@ -46,8 +46,8 @@ Device::Device(const Options& options, pci::Host& host, EventLoop& loop, metrics
       card_({.mac = kCardMac, .profile = small_profile(), .sink = options.sink}, host, loop, registry,
             log::Logger(sink_, "fuzz")) {
     sink_->set_level(options.log_level);
-    auto rdma = std::make_unique<ionic::RdmaCard>(card_.profile().rdma, kCardMac, host, card_.interrupts(), loop,
-                                                  segment_, registry, log::Logger(sink_, "fuzz"));
+    auto rdma = std::make_unique<ionic::RdmaCard>(card_.profile().rdma, kCardMac, host, card_.interrupts(),
+                                                  loop, segment_, registry, log::Logger(sink_, "fuzz"));
     rdma_ = rdma.get();
     card_.attach_rdma(std::move(rdma));
     card_.set_link(true);
@@ -63,7 +63,8 @@ bool Device::step() {
     const Nanoseconds begin = cpu_time();
     const bool more = card_.step();
     require(cpu_time() - begin < kLongestStep, "a step is short");
-    require(engine.requests_started.value() - requests <= rdma::kRequestsPerStep, "a step runs few work requests");
+    require(engine.requests_started.value() - requests <= rdma::kRequestsPerStep,
+            "a step runs few work requests");
     require(engine.rx_bytes.value() - bytes <= kMostBytesPerStep, "a step moves few bytes");
     require(objects.admin_commands.value() - commands <= kCommandsPerStep, "a step runs few admin commands");
     return more;

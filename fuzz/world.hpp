@@ -18,7 +18,8 @@
 
 namespace ernic::fuzz {
 
-/// The card's profile with tables small enough that inputs reach their ends (and that a card is quickly built).
+/// The card's profile with tables small enough that inputs reach their ends (and that a card is quickly
+/// built).
 ionic::Profile small_profile();
 
 /// One card with both halves on a segment of its own, on any host.
@@ -36,8 +37,8 @@ class Device {
     ionic::Card& card() { return card_; }
     ionic::RdmaCard& rdma() { return *rdma_; }
 
-    /// One step of the card, watched: it may not do more work than the budgets allow, nor take long. True while there is
-    /// more to do.
+    /// One step of the card, watched: it may not do more work than the budgets allow, nor take long. True
+    /// while there is more to do.
     bool step();
 
     /// Resets the function and fails the run when something of the guest's is still there.
@@ -52,7 +53,8 @@ class Device {
 
 /// CPU time of this thread, which other processes on the machine do not lengthen.
 Nanoseconds cpu_time();
-/// Far above the millisecond that is promised: sanitizers slow everything down tenfold, and the scheduler is not ours.
+/// Far above the millisecond that is promised: sanitizers slow everything down tenfold, and the scheduler is
+/// not ours.
 inline constexpr Nanoseconds kLongestStep = 200'000'000;
 
 /// A machine in one process: guest memory, the device, a clock that only the input moves.
@@ -71,8 +73,8 @@ class World final : public pci::Host {
     [[nodiscard]] bool work_left() const { return work_left_; }
     /// Lets time pass and runs what became due.
     void advance(Nanoseconds by);
-    /// Runs until the device has nothing to do. Long work is cut off, but it must move on all the time: work that
-    /// changes nothing fails the run.
+    /// Runs until the device has nothing to do. Long work is cut off, but it must move on all the time: work
+    /// that changes nothing fails the run.
     void settle();
     /// The end of an input: settle, let time-outs pass, reset, and nothing may be left.
     void finish();

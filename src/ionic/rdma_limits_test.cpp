@@ -108,7 +108,8 @@ TEST_F(RdmaLimits, ATableForARingOfOnePageIsStillATable) {
     post(AdminOp::CreateCq, queue(1, 4, 2));
     run();
     rdma_wire::SendCqe cqe{};
-    EXPECT_EQ(card.objects().push(1, mutable_bytes_of(cqe), rdma_wire::kCqeError, false), RdmaObjects::Push::Written);
+    EXPECT_EQ(card.objects().push(1, mutable_bytes_of(cqe), rdma_wire::kCqeError, false),
+              RdmaObjects::Push::Written);
     EXPECT_NE(host.load<rdma_wire::SendCqe>(page).qid_type_flags.get(), 0U);
 }
 

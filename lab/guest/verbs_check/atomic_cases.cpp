@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "cases.hpp"
 #include "check.hpp"

@@ -3,6 +3,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 

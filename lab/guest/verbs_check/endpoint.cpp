@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstring>
+#include <utility>
 
 #include "check.hpp"
 

@@ -2,6 +2,8 @@
 //
 // What goes wrong goes wrong the way InfiniBand says, on both sides, and everything else that is outstanding
 // ends exactly once: a request that never completes hangs a program, one that completes twice corrupts it.
+#include <utility>
+
 #include "cases.hpp"
 #include "check.hpp"
 

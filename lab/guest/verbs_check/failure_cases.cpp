@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <cinttypes>
+#include <utility>
 
 #include "cases.hpp"
 #include "check.hpp"

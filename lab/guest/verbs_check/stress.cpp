@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "cases.hpp"
 #include "check.hpp"
@@ -63,7 +66,7 @@ class Stress {
           options_(options),
           random_(options.seed),
           sides_(2 * options.pairs),
-          buffer_(device.pd(), buffer_size()) {
+          buffer_(device.pd(), buffer_size(), kAllAccess, Buffer::Pages::Huge) {
         const std::size_t entries = sides_.size() * 5 * options.window;
         cq_.reset(ibv_create_cq(device.context(), static_cast<int>(entries), nullptr, nullptr, 0));
         require(cq_ != nullptr, "ibv_create_cq of %zu entries: %s", entries, strerror(errno));

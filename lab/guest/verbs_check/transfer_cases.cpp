@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "cases.hpp"
 #include "check.hpp"
