@@ -11,7 +11,7 @@ BANDWIDTH_GOALS = ((4096, 5), (65536, 20), (1 << 20, 20))
 LATENCY_GOALS = {"write": 1, "read": 1, "send": 10}
 
 
-@scenario("compare-soft-roce", boot="own")
+@scenario("compare-soft-roce", boot="own", tier="full")
 def compare(lab):
     """Bandwidth and latency against soft-RoCE reach the project's goals."""
     rxe = soft_roce.add(lab.guest)
