@@ -23,6 +23,20 @@ class RcPair : public ::testing::Test {
     std::unique_ptr<Peer> a = world.make(10);
     std::unique_ptr<Peer> b = world.make(11);
     std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
+    /// 64 MiB of address that are the same 2 MiB page again and again.
+    std::uint32_t long_key = make_long_region();
+
+  private:
+    std::uint32_t make_long_region() {
+        MemoryRegion region;
+        region.valid = true;
+        region.pd = test::kPd;
+        region.rights = World::all_rights();
+        region.length = 64 * 1024 * 1024;
+        region.pages = *mem::PageList::from_table(world.memory, mem::Iova{3 * 1024 * 1024}, 32, 21);
+        EXPECT_TRUE(world.engine.memory_table().create(9U << 8U, std::move(region)));
+        return 9U << 8U;
+    }
 };
 
 WorkRequest write(std::uint64_t from, std::uint64_t to, std::uint32_t length, std::uint32_t key) {
@@ -43,6 +57,32 @@ TEST_F(RcPair, WritesOfEverySizeArriveAcrossThePsnWrap) {
         EXPECT_TRUE(world.same(0, 2'000'000, length)) << length;
     }
     EXPECT_TRUE(b->owner.received.empty());
+}
+
+TEST_F(RcPair, MessagesLongerThanTheWindowEnd) {
+    // Many SGEs over the same memory make a long message of a small world.
+    static_assert(kMaxBytesInFlight < 8 * 2'000'000);
+    for (const Opcode opcode : {Opcode::Send, Opcode::Write, Opcode::Read}) {
+        WorkRequest wr = write(0, 0, 0, key);
+        wr.opcode = opcode;
+        wr.sge_count = kMaxSges;
+        for (Sge& sge : wr.sges) {
+            sge = {0, 2'000'000, key};
+        }
+        wr.length = kMaxSges * 2'000'000ULL;
+        wr.rkey = long_key;
+        wr.remote_va = 0;
+        ReceiveRequest receive;
+        receive.sge_count = kMaxSges;
+        receive.sges = wr.sges;
+        b->owner.receives[b->receives] = receive;
+        b->qp->receive_posted(++b->receives);
+        a->owner.sent.clear();
+        world.post(*a, wr);
+        world.run();
+        ASSERT_EQ(a->owner.sent.size(), 1U) << name_of(opcode);
+        EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success) << name_of(opcode);
+    }
 }
 
 TEST_F(RcPair, ReadsOfEverySizeArrive) {

@@ -356,7 +356,8 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
     message.has_immediate =
         last && (request.opcode == Opcode::SendImmediate || request.opcode == Opcode::WriteImmediate);
     message.has_invalidate = last && request.opcode == Opcode::SendInvalidate;
-    message.acknowledge_request = last;
+    // Twice per window: a longer message must hear of its first half before it may go on.
+    message.acknowledge_request = last || (offset + length) % (kMaxBytesInFlight / 2) == 0;
     message.destination_qpn = attributes.destination_qpn;
     message.source_qpn = qp_.qpn();
     message.psn = under_way.first_psn.plus(static_cast<std::uint32_t>(offset / path_mtu_of(qp_))).value();
@@ -471,6 +472,13 @@ void Requester::acknowledge_through(Psn psn) {
             continue;
         }
         const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
+        if (!is_read_like(under_way.opcode)) {
+            const std::uint64_t arrived = std::min(bytes_before(under_way, psn.plus(1)), under_way.sent);
+            if (arrived > under_way.arrived) {
+                bytes_in_flight_ -= std::min(bytes_in_flight_, arrived - under_way.arrived);
+                under_way.arrived = arrived;
+            }
+        }
         if (psn.before(last)) {
             break;
         }
@@ -495,7 +503,7 @@ void Requester::heard() {
 void Requester::complete_front() {
     while (in_flight_ != 0 && flight(completed_).done) {
         const Flight& front = flight(completed_);
-        bytes_in_flight_ -= std::min(bytes_in_flight_, front.sent);
+        bytes_in_flight_ -= std::min(bytes_in_flight_, front.sent - front.arrived);
         if (is_read_like(front.opcode)) {
             --reads_in_flight_;
         }
@@ -542,6 +550,7 @@ void Requester::on_read_response(const net::Message& message) {
         }
         qp_.engine().segment().mover().move(target, *message.payload);
         under_way.arrived += message.length;
+        bytes_in_flight_ -= std::min(bytes_in_flight_, message.length);
         unacknowledged_ = psn.plus(packets(message.length));
         heard();
         under_way.done = under_way.all_sent && under_way.arrived == under_way.length;

@@ -63,7 +63,7 @@ class Requester {
         std::uint64_t length;
         /// Bytes handed to the segment (for a read: asked for) since the last rewind.
         std::uint64_t sent;
-        /// Bytes of a read that have arrived in order.
+        /// Bytes that have been acknowledged, or (a read) have arrived in order.
         std::uint64_t arrived;
         std::uint32_t position;
         Psn first_psn;
