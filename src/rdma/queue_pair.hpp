@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include "metrics/registry.hpp"
+#include "rdma/memory_region.hpp"
 #include "rdma/requester.hpp"
 #include "rdma/responder.hpp"
 #include "rdma/types.hpp"
@@ -74,6 +76,10 @@ class QueuePair {
     [[nodiscard]] const Identity& identity() const { return identity_; }
     [[nodiscard]] std::uint32_t qpn() const { return identity_.qpn; }
     [[nodiscard]] QpState state() const { return state_; }
+    /// Payload bytes of one packet of this connection; never 0, whatever the guest has set.
+    [[nodiscard]] std::uint32_t path_mtu() const { return std::max<std::uint32_t>(attributes_.path_mtu, 256); }
+    /// How this QP's own requests and receives look at the key table.
+    [[nodiscard]] MemoryTable::User local_user() const { return {identity_.pd, identity_.qpn, identity_.privileged}; }
     [[nodiscard]] QpAttributes& attributes() { return attributes_; }
     [[nodiscard]] const QpAttributes& attributes() const { return attributes_; }
 

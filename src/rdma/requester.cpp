@@ -11,31 +11,6 @@
 namespace ernic::rdma {
 namespace {
 
-/// The QPs of one connection agree on a path MTU; a hostile 0 must not divide.
-std::uint32_t path_mtu_of(const QueuePair& qp) {
-    return std::max<std::uint32_t>(qp.attributes().path_mtu, 256);
-}
-
-CompletionStatus status_of(net::Syndrome syndrome) {
-    switch (syndrome) {
-        case net::Syndrome::NakInvalidRequest:
-            return CompletionStatus::RemoteInvalidRequest;
-        case net::Syndrome::NakRemoteAccess:
-            return CompletionStatus::RemoteAccess;
-        case net::Syndrome::NakRemoteOperation:
-            return CompletionStatus::RemoteOperation;
-        case net::Syndrome::Ack:
-        case net::Syndrome::RnrNak:
-        case net::Syndrome::NakSequence:
-            break;
-    }
-    return CompletionStatus::BadResponse;
-}
-
-MemoryTable::User user_of(const QueuePair& qp) {
-    return {qp.identity().pd, qp.qpn(), qp.identity().privileged};
-}
-
 net::MessageKind kind_of(Opcode opcode) {
     switch (opcode) {
         case Opcode::Write:
@@ -90,13 +65,13 @@ void Requester::posted(std::uint32_t producer_index, std::uint32_t ring_mask) {
 }
 
 std::uint32_t Requester::packets(std::uint64_t length) const {
-    const std::uint32_t mtu = path_mtu_of(qp_);
+    const std::uint32_t mtu = qp_.path_mtu();
     return length == 0 ? 1 : static_cast<std::uint32_t>((length + mtu - 1) / mtu);
 }
 
 std::uint64_t Requester::bytes_before(const Flight& under_way, Psn psn) const {
     const std::int32_t ahead = under_way.first_psn.distance_to(psn);
-    return ahead <= 0 ? 0 : std::min(under_way.length, std::uint64_t{path_mtu_of(qp_)} * static_cast<std::uint32_t>(ahead));
+    return ahead <= 0 ? 0 : std::min(under_way.length, std::uint64_t{qp_.path_mtu()} * static_cast<std::uint32_t>(ahead));
 }
 
 bool Requester::load(std::uint32_t position) {
@@ -174,7 +149,7 @@ CompletionStatus Requester::check_request(const WorkRequest& request) const {
     for (std::uint8_t i = 0; i < request.sge_count && rest != 0; ++i) {
         const Sge& sge = request.sges[i];
         const std::uint64_t size = std::min<std::uint64_t>(sge.length, rest);
-        if (qp_.engine().memory_table().check(user_of(qp_), sge.lkey, sge.va, size, use) != KeyVerdict::Ok) {
+        if (qp_.engine().memory_table().check(qp_.local_user(), sge.lkey, sge.va, size, use) != KeyVerdict::Ok) {
             return CompletionStatus::LocalProtection;
         }
         rest -= size;
@@ -254,14 +229,14 @@ void Requester::run_local(const WorkRequest& request, std::uint32_t position, Bu
         case Opcode::RegisterMr:
             // Fast registration is a kernel privilege: a process could map any bus address with it.
             if (qp_.identity().privileged) {
-                status = table.register_pages(user_of(qp_), request);
+                status = table.register_pages(qp_.local_user(), request);
             }
             break;
         case Opcode::LocalInvalidate:
-            status = table.invalidate(user_of(qp_), request.immediate_or_key);
+            status = table.invalidate(qp_.local_user(), request.immediate_or_key);
             break;
         case Opcode::BindMw:
-            status = table.bind_window(user_of(qp_), request);
+            status = table.bind_window(qp_.local_user(), request);
             break;
         default:
             break;
@@ -315,7 +290,7 @@ CompletionStatus Requester::gather(const WorkRequest& request, std::uint64_t off
         }
         const std::uint64_t size = std::min(sge.length - offset, length);
         if (offset > UINT64_MAX - sge.va ||
-            table.append(user_of(qp_), sge.lkey, sge.va + offset, size, use, out) != KeyVerdict::Ok) {
+            table.append(qp_.local_user(), sge.lkey, sge.va + offset, size, use, out) != KeyVerdict::Ok) {
             return CompletionStatus::LocalProtection;
         }
         length -= size;
@@ -360,10 +335,10 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
     message.acknowledge_request = last || (offset + length) % (kMaxBytesInFlight / 2) == 0;
     message.destination_qpn = attributes.destination_qpn;
     message.source_qpn = qp_.qpn();
-    message.psn = under_way.first_psn.plus(static_cast<std::uint32_t>(offset / path_mtu_of(qp_))).value();
+    message.psn = under_way.first_psn.plus(static_cast<std::uint32_t>(offset / qp_.path_mtu())).value();
     message.immediate = request.immediate_or_key;
     message.invalidate_key = request.immediate_or_key;
-    message.path_mtu = static_cast<std::uint16_t>(path_mtu_of(qp_));
+    message.path_mtu = static_cast<std::uint16_t>(qp_.path_mtu());
     message.rkey = request.rkey;
     message.remote_va = request.remote_va + offset;
     message.length = length;
@@ -429,307 +404,6 @@ void Requester::send_datagram(const WorkRequest& request, std::uint32_t position
     }
     ++qp_.counters().completed;
     qp_.owner().send_completed(completion);
-}
-
-void Requester::on_response(const net::Message& message) {
-    if ((qp_.state() != QpState::Rts && qp_.state() != QpState::Sqd) || in_flight_ == 0) {
-        qp_.engine().counters().req_duplicate_responses.add();
-        return;
-    }
-    switch (message.kind) {
-        case net::MessageKind::Acknowledge:
-            if (message.syndrome == net::Syndrome::Ack) {
-                acknowledge_through(Psn(message.psn));
-            } else {
-                on_nak(message);
-            }
-            break;
-        case net::MessageKind::ReadResponse:
-            on_read_response(message);
-            break;
-        case net::MessageKind::AtomicResponse:
-            on_atomic_response(message);
-            break;
-        default:
-            return;
-    }
-    complete_front();
-    if (!stepping_) {
-        qp_.engine().schedule(qp_);
-    }
-}
-
-void Requester::acknowledge_through(Psn psn) {
-    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
-        qp_.engine().counters().req_duplicate_responses.add();
-        return;
-    }
-    unacknowledged_ = psn.plus(1);
-    heard();
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        if (under_way.done) {
-            continue;
-        }
-        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
-        if (!is_read_like(under_way.opcode)) {
-            const std::uint64_t arrived = std::min(bytes_before(under_way, psn.plus(1)), under_way.sent);
-            if (arrived > under_way.arrived) {
-                bytes_in_flight_ -= std::min(bytes_in_flight_, arrived - under_way.arrived);
-                under_way.arrived = arrived;
-            }
-        }
-        if (psn.before(last)) {
-            break;
-        }
-        if (is_read_like(under_way.opcode)) {
-            // A later acknowledgement means that this response was lost (InfiniBand 9.7.5.1.4, implied NAK).
-            qp_.engine().counters().req_sequence_errors.add();
-            rewind(under_way.first_psn);
-            break;
-        }
-        under_way.done = true;
-    }
-}
-
-void Requester::heard() {
-    retries_ = rnr_retries_ = 0;
-    // While it waits for a receiver to become ready the timer is all that sets the requester going again.
-    if (!rnr_waiting_) {
-        timer_.cancel();
-    }
-}
-
-void Requester::complete_front() {
-    while (in_flight_ != 0 && flight(completed_).done) {
-        const Flight& front = flight(completed_);
-        bytes_in_flight_ -= std::min(bytes_in_flight_, front.sent - front.arrived);
-        if (is_read_like(front.opcode)) {
-            --reads_in_flight_;
-        }
-        --in_flight_;
-        ++completed_;
-        if (is_local(front.opcode)) {
-            continue;
-        }
-        ++qp_.counters().completed;
-        qp_.owner().send_completed(
-            {front.id, front.position, front.opcode, front.signalled, CompletionStatus::Success});
-        if (qp_.state() == QpState::Error) {
-            return;
-        }
-    }
-    if (failure_ && failure_->position == completed_) {
-        finish_failure();
-    }
-}
-
-void Requester::on_read_response(const net::Message& message) {
-    const Psn psn(message.psn);
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        const std::int32_t ahead = under_way.first_psn.distance_to(psn);
-        if (under_way.done || ahead >= static_cast<std::int32_t>(under_way.psn_count)) {
-            continue;
-        }
-        const Psn wanted =
-            under_way.first_psn.plus(static_cast<std::uint32_t>(under_way.arrived / path_mtu_of(qp_)));
-        if (ahead < 0 || under_way.opcode != Opcode::Read || !(psn == wanted) ||
-            message.length > under_way.sent - under_way.arrived || message.payload == nullptr) {
-            qp_.engine().counters().req_duplicate_responses.add();
-            return;
-        }
-        if (unacknowledged_.before(psn)) {
-            acknowledge_through(psn.plus(0xffffff));
-        }
-        mem::SpanList target;
-        if (!load(position) ||
-            gather(current_, under_way.arrived, message.length, true, target) != CompletionStatus::Success) {
-            fail_at(under_way, CompletionStatus::LocalProtection);
-            return;
-        }
-        qp_.engine().segment().mover().move(target, *message.payload);
-        under_way.arrived += message.length;
-        bytes_in_flight_ -= std::min(bytes_in_flight_, message.length);
-        unacknowledged_ = psn.plus(packets(message.length));
-        heard();
-        under_way.done = under_way.all_sent && under_way.arrived == under_way.length;
-        return;
-    }
-    qp_.engine().counters().req_duplicate_responses.add();
-}
-
-void Requester::on_atomic_response(const net::Message& message) {
-    const Psn psn(message.psn);
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        if (under_way.done || !is_atomic(under_way.opcode) || !(under_way.first_psn == psn)) {
-            continue;
-        }
-        if (unacknowledged_.before(psn)) {
-            acknowledge_through(psn.plus(0xffffff));
-        }
-        mem::SpanList target;
-        if (!load(position) ||
-            gather(current_, 0, sizeof(std::uint64_t), true, target) != CompletionStatus::Success) {
-            fail_at(under_way, CompletionStatus::LocalProtection);
-            return;
-        }
-        auto original = std::bit_cast<std::array<std::byte, sizeof(std::uint64_t)>>(message.swap_add);
-        mem::SpanList source;
-        source.add(original.data(), original.size());
-        mem::copy(target, source);
-        unacknowledged_ = psn.plus(1);
-        heard();
-        under_way.done = true;
-        return;
-    }
-    qp_.engine().counters().req_duplicate_responses.add();
-}
-
-void Requester::on_nak(const net::Message& message) {
-    const Psn psn(message.psn);
-    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
-        qp_.engine().counters().req_duplicate_responses.add();
-        return;
-    }
-    if (unacknowledged_.before(psn)) {
-        acknowledge_through(psn.plus(0xffffff));
-        complete_front();
-    }
-    if (in_flight_ == 0) {
-        return;
-    }
-    std::uint32_t position = completed_;
-    while (position + 1 != next_ && (flight(position).done || flight(position + 1).first_psn == psn ||
-                                     flight(position + 1).first_psn.before(psn))) {
-        ++position;
-    }
-    Flight& refused = flight(position);
-    const QpAttributes& attributes = qp_.attributes();
-    EngineCounters& counters = qp_.engine().counters();
-    switch (message.syndrome) {
-        case net::Syndrome::RnrNak:
-            ++qp_.counters().rnr_naks_received;
-            // 7 stands for "for ever" (InfiniBand 11.2.5.2).
-            if (attributes.rnr_retry != 7 && rnr_retries_ >= attributes.rnr_retry) {
-                counters.req_rnr_retry_errors.add();
-                fail_at(refused, CompletionStatus::RnrRetryExceeded);
-                return;
-            }
-            ++rnr_retries_;
-            rewind(psn);
-            rnr_waiting_ = true;
-            timer_.arm(qp_.engine().loop().clock().now() + rnr_delay(message.rnr_timer));
-            return;
-        case net::Syndrome::NakSequence:
-            counters.req_sequence_errors.add();
-            if (retries_ >= attributes.retry_count) {
-                counters.req_retry_exceeded.add();
-                fail_at(refused, CompletionStatus::RetryExceeded);
-                return;
-            }
-            ++retries_;
-            rewind(psn);
-            return;
-        case net::Syndrome::NakInvalidRequest:
-            counters.req_remote_invalid_requests.add();
-            break;
-        case net::Syndrome::NakRemoteAccess:
-            counters.req_remote_access_errors.add();
-            break;
-        case net::Syndrome::NakRemoteOperation:
-            counters.req_remote_operation_errors.add();
-            break;
-        case net::Syndrome::Ack:
-            return;
-    }
-    fail_at(refused, status_of(message.syndrome));
-}
-
-void Requester::fail_at(const Flight& under_way, CompletionStatus status) {
-    fail_request(under_way.id, under_way.position, under_way.opcode, status);
-}
-
-void Requester::fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status) {
-    if (failure_ && static_cast<std::int32_t>(position - failure_->position) >= 0) {
-        return;
-    }
-    failure_ = Failure{id, position, opcode, status};
-    if (position == completed_) {
-        finish_failure();
-    }
-}
-
-void Requester::finish_failure() {
-    const Failure failure = *failure_;
-    EngineCounters& counters = qp_.engine().counters();
-    counters.req_completion_errors.add();
-    if (failure.status == CompletionStatus::LocalProtection || failure.status == CompletionStatus::LocalLength ||
-        failure.status == CompletionStatus::LocalQpOperation) {
-        counters.req_local_errors.add();
-    }
-    ++qp_.counters().failed;
-    qp_.owner().send_completed({failure.id, failure.position, failure.opcode, true, failure.status});
-    qp_.owner().send_batch_done();
-    qp_.fail();
-}
-
-void Requester::rewind(Psn psn) {
-    bool found = false;
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        if (under_way.done) {
-            continue;
-        }
-        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
-        if (!found && last.before(psn)) {
-            continue;
-        }
-        const std::uint64_t keep = under_way.opcode == Opcode::Read ? under_way.arrived
-                                   : found                         ? 0
-                                                                   : bytes_before(under_way, psn);
-        bytes_in_flight_ -= std::min(bytes_in_flight_, under_way.sent - std::min(under_way.sent, keep));
-        under_way.sent = keep;
-        under_way.all_sent = false;
-        if (!found) {
-            sending_ = position;
-            found = true;
-        }
-    }
-}
-
-void Requester::arm_timer() {
-    const std::uint8_t code = qp_.attributes().timeout;
-    if (timer_.armed() || code == 0 || rnr_waiting_) {
-        return;
-    }
-    timer_.arm(qp_.engine().loop().clock().now() + acknowledge_timeout(code));
-}
-
-void Requester::on_timer() {
-    if (rnr_waiting_) {
-        rnr_waiting_ = false;
-        qp_.engine().schedule(qp_);
-        return;
-    }
-    if (in_flight_ == 0) {
-        return;
-    }
-    ++qp_.counters().timeouts;
-    std::uint32_t position = completed_;
-    while (position + 1 != next_ && flight(position).done) {
-        ++position;
-    }
-    Flight& oldest = flight(position);
-    if (retries_ >= qp_.attributes().retry_count) {
-        qp_.engine().counters().req_retry_exceeded.add();
-        fail_at(oldest, CompletionStatus::RetryExceeded);
-        return;
-    }
-    ++retries_;
-    rewind(oldest.first_psn.before(unacknowledged_) ? unacknowledged_ : oldest.first_psn);
-    qp_.engine().schedule(qp_);
 }
 
 }  // namespace ernic::rdma

@@ -58,7 +58,7 @@ void Responder::posted(std::uint32_t producer_index, std::uint32_t ring_mask) {
 }
 
 std::uint32_t Responder::packets(std::uint64_t length) const {
-    const std::uint32_t mtu = std::max<std::uint32_t>(qp_.attributes().path_mtu, 256);
+    const std::uint32_t mtu = qp_.path_mtu();
     return length == 0 ? 1 : static_cast<std::uint32_t>((length + mtu - 1) / mtu);
 }
 
@@ -127,7 +127,7 @@ bool Responder::take_receive(const net::Message& message) {
 
 CompletionStatus Responder::scatter(std::uint64_t offset, std::uint64_t length, mem::SpanList& out) {
     const MemoryTable& table = qp_.engine().memory_table();
-    const MemoryTable::User user{qp_.identity().pd, qp_.qpn(), qp_.identity().privileged};
+    const MemoryTable::User user = qp_.local_user();
     for (std::uint8_t i = 0; i < receive_.sge_count && length != 0; ++i) {
         const Sge& sge = receive_.sges[i];
         if (offset >= sge.length) {
