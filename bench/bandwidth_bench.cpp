@@ -116,19 +116,26 @@ void bandwidth(benchmark::State& state, Op op, bool hot) {
     for (auto _ : state) {
         Samples measured;
         Samples floor;
-        const std::uint64_t cpu_begin = cpu_time(transfer.server());
+        Samples server_cpu;
+        Samples floor_cpu;
         for (int round = 0; round < kRounds; ++round) {
+            const double thread_begin = thread_cpu_time();
             floor.add(transfer.floor());
+            floor_cpu.add(thread_cpu_time() - thread_begin);
+            const std::uint64_t server_begin = cpu_time(transfer.server());
             measured.add(transfer.measured());
+            server_cpu.add(static_cast<double>(cpu_time(transfer.server()) - server_begin) / 1e9);
         }
-        const auto cpu = static_cast<double>(cpu_time(transfer.server()) - cpu_begin);
         const auto bytes = static_cast<double>(kBuffer);
         state.SetIterationTime(measured.median());
         state.counters["measured"] = bytes / measured.median() / 1e9;
         state.counters["floor"] = bytes / floor.median() / 1e9;
         state.counters["ratio"] = floor.median() / measured.median();
         state.counters["best_ratio"] = floor.quantile(0) / measured.quantile(0);
-        state.counters["server_cpu_ns"] = cpu * static_cast<double>(size) / bytes / kRounds;
+        // The same in CPU time, which other programs on the machine disturb less.
+        state.counters["server_cpu_ns"] = server_cpu.median() * 1e9 * static_cast<double>(size) / bytes;
+        state.counters["floor_cpu_ns"] = floor_cpu.median() * 1e9 * static_cast<double>(size) / bytes;
+        state.counters["cpu_ratio"] = floor_cpu.median() / server_cpu.median();
     }
 }
 

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "guest_sim/error.hpp"
+#include "guest_sim/wait.hpp"
 #include "support/cpu.hpp"
 #include "support/samples.hpp"
 
@@ -29,7 +30,7 @@ WakeUpFloor::WakeUpFloor() {
     if (memory == MAP_FAILED) {
         guest_sim::throw_errno("mmap");
     }
-    shared_ = new (memory) Shared{0, false};
+    shared_ = new (memory) Shared{0, false, false};
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
         guest_sim::throw_errno("socketpair");
@@ -42,6 +43,8 @@ WakeUpFloor::WakeUpFloor() {
         serve(ends[1], *shared_);
     }
     ::close(ends[1]);
+    // Not before it has moved to its CPU: with real-time priority it could not move while we spin on this one.
+    guest_sim::wait_until([this] { return shared_->ready.load(); });
 }
 
 WakeUpFloor::~WakeUpFloor() {
@@ -56,6 +59,7 @@ void WakeUpFloor::serve(int socket, Shared& shared) {
     wanted.events = EPOLLIN;
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted);
     std::array<char, 4096> buffer{};
+    shared.ready.store(true);
     for (;;) {
         if (!shared.spinning.load(std::memory_order_relaxed)) {
             std::array<epoll_event, 16> events{};

@@ -28,6 +28,7 @@ class WakeUpFloor {
     struct Shared {
         std::atomic<std::uint64_t> received;
         std::atomic<bool> spinning;
+        std::atomic<bool> ready;
     };
     [[noreturn]] static void serve(int socket, Shared& shared);
 

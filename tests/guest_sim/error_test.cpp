@@ -185,14 +185,14 @@ TEST_F(Errors, ADestroyedRegion) {
 TEST_F(Errors, AQpThatDoesNotAllowWrites) {
     connect({.access = wire::ionic_rdma::kQpRemoteRead});
     write(to.va, to.key);
-    expect_refused(Status::RemoteAccess, QpEvent::AccessError);
+    expect_refused(Status::RemoteInvalidRequest, QpEvent::RequestError);
 }
 
 TEST_F(Errors, AQpThatDoesNotAllowReads) {
     connect({.access = wire::ionic_rdma::kQpRemoteWrite});
     client->post_send(
         {.wr_id = 1, .op = Op::Read, .sges = {from.sge(0, 64)}, .remote_va = to.va, .rkey = to.key});
-    expect_refused(Status::RemoteAccess, QpEvent::AccessError);
+    expect_refused(Status::RemoteInvalidRequest, QpEvent::RequestError);
 }
 
 TEST_F(Errors, AMisalignedAtomicIsAnInvalidRequest) {
