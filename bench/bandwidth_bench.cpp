@@ -140,13 +140,33 @@ void bandwidth(benchmark::State& state, Op op, bool hot) {
 }
 
 BENCHMARK_CAPTURE(bandwidth, write, Op::Write, false)
-    ->Arg(4096)->Arg(65536)->Arg(1 << 20)->Arg(8 << 20)->UseManualTime()->Iterations(1);
+    ->Arg(4096)
+    ->Arg(65536)
+    ->Arg(1 << 20)
+    ->Arg(8 << 20)
+    ->UseManualTime()
+    ->Iterations(1);
 BENCHMARK_CAPTURE(bandwidth, send, Op::Send, false)
-    ->Arg(4096)->Arg(65536)->Arg(1 << 20)->Arg(8 << 20)->UseManualTime()->Iterations(1);
+    ->Arg(4096)
+    ->Arg(65536)
+    ->Arg(1 << 20)
+    ->Arg(8 << 20)
+    ->UseManualTime()
+    ->Iterations(1);
 BENCHMARK_CAPTURE(bandwidth, read, Op::Read, false)
-    ->Arg(4096)->Arg(65536)->Arg(1 << 20)->Arg(8 << 20)->UseManualTime()->Iterations(1);
+    ->Arg(4096)
+    ->Arg(65536)
+    ->Arg(1 << 20)
+    ->Arg(8 << 20)
+    ->UseManualTime()
+    ->Iterations(1);
 BENCHMARK_CAPTURE(bandwidth, write_cached, Op::Write, true)
-    ->Arg(4096)->Arg(65536)->Arg(1 << 20)->Arg(8 << 20)->UseManualTime()->Iterations(1);
+    ->Arg(4096)
+    ->Arg(65536)
+    ->Arg(1 << 20)
+    ->Arg(8 << 20)
+    ->UseManualTime()
+    ->Iterations(1);
 
 }  // namespace
 }  // namespace ernic::bench

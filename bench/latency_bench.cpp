@@ -22,7 +22,8 @@ class Ping {
   public:
     Ping() { std::tie(client_, peer_) = guest_->create_pair(*cq_); }
 
-    /// Seconds from the doorbell to the completion. The request is in the ring already, as a provider does it.
+    /// Seconds from the doorbell to the completion. The request is in the ring already, as a provider does
+    /// it.
     double round_trip() {
         client_->stage(sim::SendRequest{.wr_id = 1,
                                         .op = sim::Op::Write,
@@ -72,7 +73,8 @@ void sleeping(benchmark::State& state) {
 }
 BENCHMARK(sleeping)->Name("latency/sleeping")->UseManualTime()->Iterations(1);
 
-/// Within the busy-poll window, beside a child that spins. The two take turns in blocks, as both need the same CPU.
+/// Within the busy-poll window, beside a child that spins. The two take turns in blocks, as both need the
+/// same CPU.
 void busy(benchmark::State& state) {
     Ping ping;
     WakeUpFloor floor;

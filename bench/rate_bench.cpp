@@ -11,8 +11,8 @@
 #include "support/process_probe.hpp"
 #include "support/samples.hpp"
 
-/// 64-byte WRITEs, 32 per doorbell: how many per second, what one costs the server, and how that grows with the number of
-/// queue pairs and memory regions.
+/// 64-byte WRITEs, 32 per doorbell: how many per second, what one costs the server, and how that grows with
+/// the number of queue pairs and memory regions.
 namespace ernic::bench {
 namespace {
 
@@ -54,7 +54,8 @@ class Writers {
         const std::uint64_t ahead = std::min<std::uint64_t>(pairs_.size() * kBatchesAhead, 256) * kBatch;
         const auto begin = Clock::now();
         while (done < requests) {
-            if (posted < requests && posted - done + kBatch <= ahead && under_way_[next_pair_] < kBatchesAhead) {
+            if (posted < requests && posted - done + kBatch <= ahead &&
+                under_way_[next_pair_] < kBatchesAhead) {
                 post();
                 posted += kBatch;
             }
@@ -123,8 +124,14 @@ void rate(benchmark::State& state) {
 }
 BENCHMARK(rate)
     ->ArgNames({"qps", "mrs"})
-    ->Args({1, 10})->Args({10, 10})->Args({100, 10})->Args({1000, 10})->Args({1, 1000})->Args({1, 50000})
-    ->UseManualTime()->Iterations(1);
+    ->Args({1, 10})
+    ->Args({10, 10})
+    ->Args({100, 10})
+    ->Args({1000, 10})
+    ->Args({1, 1000})
+    ->Args({1, 50000})
+    ->UseManualTime()
+    ->Iterations(1);
 
 /// System calls of the server per doorbell of 32 requests, when it sleeps between doorbells.
 void system_calls(benchmark::State& state) {
@@ -169,11 +176,13 @@ void system_calls(benchmark::State& state) {
         }
         const auto per_batch = [&](long number) {
             const auto found = calls.find(number);
-            return found == calls.end() ? 0.0 : static_cast<double>(found->second) / static_cast<double>(kBatches);
+            return found == calls.end() ? 0.0
+                                        : static_cast<double>(found->second) / static_cast<double>(kBatches);
         };
         state.counters["all"] = static_cast<double>(all) / static_cast<double>(kBatches);
         state.counters["recvmsg"] = per_batch(SYS_recvmsg);
-        state.counters["epoll"] = per_batch(SYS_epoll_pwait2) + per_batch(SYS_epoll_pwait) + per_batch(SYS_epoll_wait);
+        state.counters["epoll"] =
+            per_batch(SYS_epoll_pwait2) + per_batch(SYS_epoll_pwait) + per_batch(SYS_epoll_wait);
         state.SetIterationTime(1e-9);
     }
 }

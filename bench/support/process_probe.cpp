@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "support/process_probe.hpp"
 
-#include <csignal>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <fstream>
 #include <sstream>
 

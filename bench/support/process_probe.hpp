@@ -19,8 +19,8 @@ std::uint64_t wake_ups(pid_t pid);
 /// Resident bytes without the mappings of guest RAM.
 std::uint64_t resident_bytes(pid_t pid);
 
-/// Counts the system calls a process makes while this exists, by stopping it at each one. Works as root or for a child
-/// that has not given up being traced.
+/// Counts the system calls a process makes while this exists, by stopping it at each one. Works as root or
+/// for a child that has not given up being traced.
 class SyscallCounter {
   public:
     /// Fails: `attached()` is false.

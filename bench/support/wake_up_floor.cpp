@@ -43,7 +43,8 @@ WakeUpFloor::WakeUpFloor() {
         serve(ends[1], *shared_);
     }
     ::close(ends[1]);
-    // Not before it has moved to its CPU: with real-time priority it could not move while we spin on this one.
+    // Not before it has moved to its CPU: with real-time priority it could not move while we spin on this
+    // one.
     guest_sim::wait_until([this] { return shared_->ready.load(); });
 }
 
@@ -70,7 +71,8 @@ void WakeUpFloor::serve(int socket, Shared& shared) {
             ::_exit(0);
         }
         if (size == static_cast<ssize_t>(kDoorbellMessage)) {
-            shared.received.store(shared.received.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+            shared.received.store(shared.received.load(std::memory_order_relaxed) + 1,
+                                  std::memory_order_release);
         }
     }
 }

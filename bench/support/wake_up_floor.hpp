@@ -10,8 +10,9 @@
 
 namespace ernic::bench {
 
-/// The least a device in another process can cost: a child that receives a doorbell-sized message from a UNIX socket and
-/// stores a number to shared memory. It either sleeps in epoll between messages or spins on the socket.
+/// The least a device in another process can cost: a child that receives a doorbell-sized message from a UNIX
+/// socket and stores a number to shared memory. It either sleeps in epoll between messages or spins on the
+/// socket.
 class WakeUpFloor {
   public:
     WakeUpFloor();
@@ -19,7 +20,8 @@ class WakeUpFloor {
     WakeUpFloor(const WakeUpFloor&) = delete;
     WakeUpFloor& operator=(const WakeUpFloor&) = delete;
 
-    /// Sends one message and waits, spinning, until the child has stored its number. Returns the seconds that took.
+    /// Sends one message and waits, spinning, until the child has stored its number. Returns the seconds that
+    /// took.
     double round_trip();
     /// Whether the child spins or sleeps when it waits next.
     void set_spinning(bool spinning);

@@ -23,7 +23,8 @@ class SystemClock final : public Clock {
     [[nodiscard]] Nanoseconds now() const override {
         timespec time{};
         clock_gettime(CLOCK_MONOTONIC, &time);
-        return static_cast<Nanoseconds>(time.tv_sec) * 1'000'000'000U + static_cast<Nanoseconds>(time.tv_nsec);
+        return static_cast<Nanoseconds>(time.tv_sec) * 1'000'000'000U +
+               static_cast<Nanoseconds>(time.tv_nsec);
     }
 };
 

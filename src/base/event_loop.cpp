@@ -14,7 +14,8 @@ constexpr Nanoseconds kLongestSpin = 1'000'000;
 }  // namespace
 namespace {
 
-/// Timers of one round: each may fail a queue pair, which takes a microsecond or two, and thousands may be due at once.
+/// Timers of one round: each may fail a queue pair, which takes a microsecond or two, and thousands may be
+/// due at once.
 constexpr int kTimersPerRound = 64;
 
 }  // namespace
@@ -33,7 +34,8 @@ void Timer::cancel() {
     }
 }
 
-EventLoop::EventLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+EventLoop::EventLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+}
 EventLoop::~EventLoop() = default;
 
 void EventLoop::add(int fd, std::uint32_t events, FdHandler handler) {

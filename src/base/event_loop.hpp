@@ -38,8 +38,9 @@ class Timer {
     std::multimap<Nanoseconds, Timer*>::iterator place_;
 };
 
-/// epoll loop of the device thread: file descriptors, timers, budgeted work, and an adaptive busy-poll window.
-/// It sleeps without any wake-up when there is nothing to do. Thread: one; `stop` may come from a handler.
+/// epoll loop of the device thread: file descriptors, timers, budgeted work, and an adaptive busy-poll
+/// window. It sleeps without any wake-up when there is nothing to do. Thread: one; `stop` may come from a
+/// handler.
 class EventLoop {
   public:
     using FdHandler = std::function<void(std::uint32_t events)>;
@@ -57,7 +58,8 @@ class EventLoop {
     /// `worker` does one budgeted step (well under a millisecond) and returns true while it has more to do.
     void set_worker(std::function<bool()> worker) { worker_ = std::move(worker); }
 
-    /// While the busy-poll window is open, `poller` is called instead of sleeping; true means it made progress.
+    /// While the busy-poll window is open, `poller` is called instead of sleeping; true means it made
+    /// progress.
     void set_poller(std::function<bool()> poller) { poller_ = std::move(poller); }
 
     /// How long the loop spins after the last progress before it sleeps; 0 never spins.

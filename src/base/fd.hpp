@@ -30,7 +30,8 @@ class UniqueFd {
     /// Gives the descriptor up to the caller.
     [[nodiscard]] int release() { return std::exchange(fd_, -1); }
 
-    /// Closes what is held and takes `fd`. close() is not retried on EINTR: Linux has released the number by then.
+    /// Closes what is held and takes `fd`. close() is not retried on EINTR: Linux has released the number by
+    /// then.
     void reset(int fd = -1) {
         if (fd_ >= 0) {
             ::close(fd_);

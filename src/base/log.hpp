@@ -14,8 +14,9 @@
 
 namespace ernic::log {
 
-/// What each level is for is defined in docs/usage.md: error = the operator must act, warn = somebody misbehaved or
-/// something was lost, info = rare life-cycle steps, debug = for developers. Nothing per packet or WQE above debug.
+/// What each level is for is defined in docs/usage.md: error = the operator must act, warn = somebody
+/// misbehaved or something was lost, info = rare life-cycle steps, debug = for developers. Nothing per packet
+/// or WQE above debug.
 enum class Level : std::uint8_t { None, Error, Warn, Info, Debug };
 
 /// Where lines go. Built once in app/ and shared by every Logger made from it.
@@ -45,7 +46,8 @@ struct Limiter {
 /// A component's way to speak: cheap to copy. Formatting happens only when the level is on.
 class Logger {
   public:
-    Logger(std::shared_ptr<Sink> sink, std::string component) : sink_(std::move(sink)), component_(std::move(component)) {}
+    Logger(std::shared_ptr<Sink> sink, std::string component)
+        : sink_(std::move(sink)), component_(std::move(component)) {}
 
     template <typename... Args>
     void error(fmt::format_string<Args...> format, Args&&... args) const {

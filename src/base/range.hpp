@@ -25,7 +25,8 @@ class Range {
     [[nodiscard]] constexpr std::uint64_t length() const { return length_; }
     [[nodiscard]] constexpr bool empty() const { return length_ == 0; }
 
-    /// True when `length` bytes from `start` lie inside; never overflows, a zero length needs start inside or at the end.
+    /// True when `length` bytes from `start` lie inside; never overflows, a zero length needs start inside or
+    /// at the end.
     [[nodiscard]] constexpr bool contains(std::uint64_t start, std::uint64_t length) const {
         if (start < start_) {
             return false;
@@ -43,7 +44,8 @@ class Range {
         if (empty() || other.empty()) {
             return false;
         }
-        return start_ <= other.start_ ? other.start_ - start_ < length_ : start_ - other.start_ < other.length_;
+        return start_ <= other.start_ ? other.start_ - start_ < length_
+                                      : start_ - other.start_ < other.length_;
     }
 
     friend constexpr bool operator==(const Range&, const Range&) = default;

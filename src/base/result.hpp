@@ -8,7 +8,8 @@
 
 namespace ernic {
 
-/// The closed set of things that can go wrong on the host side. Guest and peer faults use the status of their protocol.
+/// The closed set of things that can go wrong on the host side. Guest and peer faults use the status of their
+/// protocol.
 enum class Errc {
     InvalidArgument,
     OutOfRange,

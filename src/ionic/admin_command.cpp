@@ -2,9 +2,9 @@
 #include "ionic/admin_command.hpp"
 
 #include <algorithm>
-#include <vector>
 #include <bit>
 #include <cstddef>
+#include <vector>
 
 namespace ernic::ionic {
 namespace {
@@ -120,7 +120,8 @@ Status AdminCommands::execute_common(const w::Command& command, w::Completion& c
             if (command.lif_index.get() != 0) {
                 return Status::Invalid;
             }
-            const Status status = lif_.filters().remove(as<w::RxFilterDeleteCommand>(command).filter_id.get());
+            const Status status =
+                lif_.filters().remove(as<w::RxFilterDeleteCommand>(command).filter_id.get());
             addresses_changed();
             return status;
         }
@@ -169,8 +170,8 @@ void AdminCommands::addresses_changed() {
     if (rdma_ == nullptr) {
         return;
     }
-    // `ip link set address` reaches the card as filters only (ionic 7.2, ionic_set_mac_address), and RDMA connections
-    // made from then on carry the new address.
+    // `ip link set address` reaches the card as filters only (ionic 7.2, ionic_set_mac_address), and RDMA
+    // connections made from then on carry the new address.
     std::vector<wire::MacAddress> addresses{lif_.permanent_mac()};
     for (const wire::MacAddress& address : lif_.filters().unicast()) {
         if (!(address == addresses.front())) {

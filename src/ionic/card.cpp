@@ -186,7 +186,8 @@ void Card::set_mtu(std::uint32_t mtu) {
 }
 
 void Card::check_memory() {
-    // The driver has certainly written its first admin command by now; the host compares what it and we see there.
+    // The driver has certainly written its first admin command by now; the host compares what it and we see
+    // there.
     if (const auto ring = lif_.admin_ring(); ring && !memory_checked_) {
         memory_checked_ = true;
         host_.verify_shared_memory(*ring);

@@ -29,7 +29,9 @@ class FakeRdma final : public RdmaDevice {
     bool step() override { return steps != 0 && --steps != 0; }
 
     void vector_unmasked(std::uint16_t vector) override { unmasked.push_back(vector); }
-    void set_macs(std::span<const wire::MacAddress> macs) override { addresses.assign(macs.begin(), macs.end()); }
+    void set_macs(std::span<const wire::MacAddress> macs) override {
+        addresses.assign(macs.begin(), macs.end());
+    }
     std::vector<wire::MacAddress> addresses;
     void set_mtu(std::uint32_t) override {}
 

@@ -51,7 +51,8 @@ bool RdmaAdminQueue::step() {
     cqe.status_length.set(static_cast<std::uint32_t>(status));
     consumer_ += used;
     objects_.push(cq_id_, mutable_bytes_of(cqe),
-                  rdma_wire::cqe_flags(id_, rdma_wire::CqeType::Admin, status != rdma_wire::AdminStatus::Ok), true);
+                  rdma_wire::cqe_flags(id_, rdma_wire::CqeType::Admin, status != rdma_wire::AdminStatus::Ok),
+                  true);
     return true;
 }
 

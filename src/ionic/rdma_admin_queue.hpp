@@ -10,11 +10,13 @@
 
 namespace ernic::ionic {
 
-/// One RDMA admin queue: commands of one or two 64-byte slots, completed strictly in order (the driver drops any
-/// completion that is not for its oldest command; `ionic_rdma` 7.2, ionic_admin_poll_locked). Thread: device.
+/// One RDMA admin queue: commands of one or two 64-byte slots, completed strictly in order (the driver drops
+/// any completion that is not for its oldest command; `ionic_rdma` 7.2, ionic_admin_poll_locked). Thread:
+/// device.
 class RdmaAdminQueue {
   public:
-    /// `limiter` outlives the queue: the guest can make queues as often as it likes, but no more lines than one a second.
+    /// `limiter` outlives the queue: the guest can make queues as often as it likes, but no more lines than
+    /// one a second.
     RdmaAdminQueue(RdmaObjects& objects, RdmaCommands& commands, log::Logger log, log::Limiter& limiter,
                    std::uint32_t id, std::uint32_t cq_id, mem::Ring ring)
         : objects_(objects),

@@ -23,7 +23,8 @@ constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::uint8_t kAdminStrideLog2 = 6;
 /// Admin commands per step and queue: each takes a few microseconds.
 constexpr int kCommandsPerStep = 4;
-/// Copying this many page table entries takes about 100 µs; the command that passes it is the last one of its step.
+/// Copying this many page table entries takes about 100 µs; the command that passes it is the last one of its
+/// step.
 constexpr std::uint64_t kTableEntriesPerStep = 32 * 1024;
 
 std::uint32_t id_of(const wire::ionic::RdmaQueueCommand& command) {
@@ -41,11 +42,13 @@ std::optional<mem::Ring> ring_of(const wire::ionic::RdmaQueueCommand& command, s
 }  // namespace
 
 RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& host, Interrupts& interrupts,
-                   EventLoop& loop, net::Segment& segment, metrics::Registry& registry, const log::Logger& log)
+                   EventLoop& loop, net::Segment& segment, metrics::Registry& registry,
+                   const log::Logger& log)
     : profile_(profile),
       log_(log.named("rdma")),
-      engine_({profile.queue_pairs, profile.memory_regions, profile.address_handles, profile.page_table_entries},
-              host.memory(), segment, loop),
+      engine_(
+          {profile.queue_pairs, profile.memory_regions, profile.address_handles, profile.page_table_entries},
+          host.memory(), segment, loop),
       objects_(profile_, host.memory(), interrupts, engine_),
       commands_(objects_),
       admin_queues_(profile.admin_queues) {
@@ -55,14 +58,16 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
     RdmaCounters& c = objects_.counters();
     registry.add({"rdma.doorbells", "writes", "doorbells of RDMA queues"}, c.doorbells);
     registry.add({"rdma.ignored_doorbells", "writes",
-                  "doorbells for queues that do not exist or belong to another page; high: a program rings dead queues"},
+                  "doorbells for queues that do not exist or belong to another page; high: a program rings "
+                  "dead queues"},
                  c.ignored_doorbells);
     registry.add({"rdma.admin_commands", "commands", "RDMA admin commands executed"}, c.admin_commands);
     registry.add({"rdma.admin_errors", "commands", "RDMA admin commands refused"}, c.admin_errors);
     registry.add({"rdma.cqes", "entries", "completion queue entries written"}, c.cqes);
     registry.add({"rdma.events", "entries", "event queue entries written"}, c.events);
-    registry.add({"rdma.cq_overflows", "queues", "completion queues killed because the host did not read them"},
-                 c.cq_overflows);
+    registry.add(
+        {"rdma.cq_overflows", "queues", "completion queues killed because the host did not read them"},
+        c.cq_overflows);
     registry.add_section("queue_pairs", [this] { return queue_pairs_json(objects_); });
 }
 

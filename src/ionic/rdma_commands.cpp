@@ -59,8 +59,8 @@ std::optional<mem::PageList> RdmaCommands::read_pages(std::uint32_t map_count, s
     return mem::PageList::from_table(objects_.memory(), address, count, page_size_log2);
 }
 
-std::optional<mem::Ring> RdmaCommands::read_ring(const rdma_wire::RingGeometry& geometry, std::uint32_t map_count,
-                                                 mem::Iova address) {
+std::optional<mem::Ring> RdmaCommands::read_ring(const rdma_wire::RingGeometry& geometry,
+                                                 std::uint32_t map_count, mem::Iova address) {
     auto pages = read_pages(map_count, pages_of(geometry), address, geometry.page_size_log2);
     if (!pages) {
         return std::nullopt;
@@ -109,7 +109,8 @@ Status RdmaCommands::run(AdminOp op, Bytes body) {
         case AdminOp::StatsValues:
         case AdminOp::QpStatsHeaders:
         case AdminOp::QpStatsValues:
-            return with<rdma_wire::Stats>(body, [this, op](const auto& c) { return run_stats(objects_, op, c); });
+            return with<rdma_wire::Stats>(body,
+                                          [this, op](const auto& c) { return run_stats(objects_, op, c); });
     }
     return Status::BadCommand;
 }
@@ -129,7 +130,8 @@ Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
     if (!ring || !objects_.engine().memory_table().reserve(ring->page_entries())) {
         return Status::BadAttribute;
     }
-    objects_.add(identity.id, std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity));
+    objects_.add(identity.id,
+                 std::make_unique<CompletionQueue>(objects_.memory(), std::move(*ring), identity));
     return Status::Ok;
 }
 
@@ -150,13 +152,16 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
         objects_.completion_queue(command.rq_cq_id.get()) == nullptr) {
         return Status::BadIndex;
     }
-    auto send_ring = read_ring(command.sq_ring, command.sq_map_count.get(), mem::Iova{command.sq_dma_addr.get()});
-    auto receive_ring = read_ring(command.rq_ring, command.rq_map_count.get(), mem::Iova{command.rq_dma_addr.get()});
+    auto send_ring =
+        read_ring(command.sq_ring, command.sq_map_count.get(), mem::Iova{command.sq_dma_addr.get()});
+    auto receive_ring =
+        read_ring(command.rq_ring, command.rq_map_count.get(), mem::Iova{command.rq_dma_addr.get()});
     if (!send_ring || !receive_ring ||
         !objects_.engine().memory_table().reserve(send_ring->page_entries() + receive_ring->page_entries())) {
         return Status::BadAttribute;
     }
-    const RdmaQueuePair::Identity identity{command.dbid.get(), command.sq_cq_id.get(), command.rq_cq_id.get(), flags};
+    const RdmaQueuePair::Identity identity{command.dbid.get(), command.sq_cq_id.get(), command.rq_cq_id.get(),
+                                           flags};
     rdma::QueuePair::Identity qp_identity;
     qp_identity.qpn = qpn;
     qp_identity.pd = command.pd_id.get();
@@ -165,8 +170,8 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
     qp_identity.remote_privileged = (flags & rdma_wire::kQpRemotePrivileged) != 0;
     qp_identity.sq_depth = send_ring->depth();
     qp_identity.rq_depth = receive_ring->depth();
-    objects_.add(qpn, std::make_unique<RdmaQueuePair>(objects_, std::move(*send_ring), std::move(*receive_ring),
-                                                      identity, qp_identity));
+    objects_.add(qpn, std::make_unique<RdmaQueuePair>(objects_, std::move(*send_ring),
+                                                      std::move(*receive_ring), identity, qp_identity));
     return Status::Ok;
 }
 
@@ -213,8 +218,9 @@ Status RdmaCommands::create_ah(const rdma_wire::CreateAh& command) {
     if (!route) {
         return Status::BadAttribute;
     }
-    return objects_.engine().set_address_handle(id_of(command.id_ver), command.pd_id.get(), *route) ? Status::Ok
-                                                                                                    : Status::BadIndex;
+    return objects_.engine().set_address_handle(id_of(command.id_ver), command.pd_id.get(), *route)
+               ? Status::Ok
+               : Status::BadIndex;
 }
 
 }  // namespace ernic::ionic

@@ -29,9 +29,8 @@ class RdmaDevice {
     /// Thread: device. Fails: never.
     virtual bool step() = 0;
 
-    /// The guest has unmasked interrupt `vector` and has no pending event on it: it has read the event queues of this
-    /// vector empty. Called by Interrupts' owner.
-    /// Thread: device. Fails: never.
+    /// The guest has unmasked interrupt `vector` and has no pending event on it: it has read the event queues
+    /// of this vector empty. Called by Interrupts' owner. Thread: device. Fails: never.
     virtual void vector_unmasked(std::uint16_t vector) = 0;
 
     /// The unicast MAC addresses the interface listens to now, its permanent one first.

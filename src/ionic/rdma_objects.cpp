@@ -15,7 +15,8 @@ RdmaObjects::RdmaObjects(const RdmaProfile& profile, mem::GuestMemory& memory, I
       engine_(engine),
       event_queues_(profile.event_queues),
       completion_queues_(profile.completion_queues),
-      queue_pairs_(profile.queue_pairs) {}
+      queue_pairs_(profile.queue_pairs) {
+}
 
 RdmaObjects::~RdmaObjects() = default;
 
@@ -50,7 +51,8 @@ void RdmaObjects::remove_queue_pair(std::uint32_t qpn) {
     }
 }
 
-RdmaObjects::Push RdmaObjects::push(std::uint32_t cq_id, MutableBytes entry, std::uint32_t flags, bool solicited) {
+RdmaObjects::Push RdmaObjects::push(std::uint32_t cq_id, MutableBytes entry, std::uint32_t flags,
+                                    bool solicited) {
     CompletionQueue* cq = completion_queue(cq_id);
     if (cq == nullptr) {
         return Push::Failed;
@@ -76,7 +78,8 @@ RdmaObjects::Push RdmaObjects::push(std::uint32_t cq_id, MutableBytes entry, std
 void RdmaObjects::notify(const CompletionQueue& cq, rdma_wire::CqEvent event) {
     if (EventQueue* eq = event_queue(cq.identity().eq_id)) {
         counters_.events.add();
-        eq->post(rdma_wire::event_word(rdma_wire::EventType::Cq, static_cast<std::uint8_t>(event), cq.identity().id));
+        eq->post(rdma_wire::event_word(rdma_wire::EventType::Cq, static_cast<std::uint8_t>(event),
+                                       cq.identity().id));
     }
 }
 

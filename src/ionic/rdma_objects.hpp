@@ -29,11 +29,12 @@ struct RdmaCounters {
     metrics::Counter cq_overflows;
 };
 
-/// Everything the driver has created through the RDMA admin queues, by id: event queues, completion queues, queue
-/// pairs. Ids are the driver's choice and index arrays directly. Thread: device.
+/// Everything the driver has created through the RDMA admin queues, by id: event queues, completion queues,
+/// queue pairs. Ids are the driver's choice and index arrays directly. Thread: device.
 class RdmaObjects {
   public:
-    RdmaObjects(const RdmaProfile& profile, mem::GuestMemory& memory, Interrupts& interrupts, rdma::Engine& engine);
+    RdmaObjects(const RdmaProfile& profile, mem::GuestMemory& memory, Interrupts& interrupts,
+                rdma::Engine& engine);
     ~RdmaObjects();
     RdmaObjects(const RdmaObjects&) = delete;
     RdmaObjects& operator=(const RdmaObjects&) = delete;
@@ -43,11 +44,15 @@ class RdmaObjects {
 
     /// Each returns nullptr for an unknown id.
     [[nodiscard]] EventQueue* event_queue(std::uint32_t id) const { return at(event_queues_, id); }
-    [[nodiscard]] CompletionQueue* completion_queue(std::uint32_t id) const { return at(completion_queues_, id); }
+    [[nodiscard]] CompletionQueue* completion_queue(std::uint32_t id) const {
+        return at(completion_queues_, id);
+    }
     [[nodiscard]] RdmaQueuePair* queue_pair(std::uint32_t qpn) const { return at(queue_pairs_, qpn); }
 
     /// Fails: false when the id is out of range or taken.
-    bool add(std::uint32_t id, std::unique_ptr<EventQueue> queue) { return put(event_queues_, id, std::move(queue)); }
+    bool add(std::uint32_t id, std::unique_ptr<EventQueue> queue) {
+        return put(event_queues_, id, std::move(queue));
+    }
     bool add(std::uint32_t id, std::unique_ptr<CompletionQueue> queue) {
         return put(completion_queues_, id, std::move(queue));
     }
@@ -63,8 +68,8 @@ class RdmaObjects {
     void remove_queue_pair(std::uint32_t qpn);
 
     enum class Push : std::uint8_t { Written, Failed };
-    /// Writes a CQE to CQ `cq_id` and posts what follows from it. Failed: no such CQ, or it overflowed (the CQ error
-    /// event has been posted) or is dead.
+    /// Writes a CQE to CQ `cq_id` and posts what follows from it. Failed: no such CQ, or it overflowed (the
+    /// CQ error event has been posted) or is dead.
     Push push(std::uint32_t cq_id, MutableBytes entry, std::uint32_t flags, bool solicited);
 
     /// Posts an event of a completion queue to its event queue.
@@ -78,7 +83,9 @@ class RdmaObjects {
     Interrupts& interrupts() { return interrupts_; }
     RdmaCounters& counters() { return counters_; }
     [[nodiscard]] const RdmaProfile& profile() const { return profile_; }
-    [[nodiscard]] const std::vector<std::unique_ptr<RdmaQueuePair>>& queue_pairs() const { return queue_pairs_; }
+    [[nodiscard]] const std::vector<std::unique_ptr<RdmaQueuePair>>& queue_pairs() const {
+        return queue_pairs_;
+    }
     /// The event queue of interrupt `vector` has been read empty.
     void serviced(std::uint16_t vector);
 

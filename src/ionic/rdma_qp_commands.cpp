@@ -27,8 +27,9 @@ constexpr std::size_t kMaxHeader = 66;
 constexpr std::uint16_t kAccessMask =
     rdma_wire::kQpRemoteWrite | rdma_wire::kQpRemoteRead | rdma_wire::kQpRemoteAtomic;
 
-/// Reads and atomics a requester may have under way. The driver turns the number n it was asked for into the code
-/// ceil(log2(n + 2)) - 1 (`ionic_rdma` 7.2, ionic_modify_qp_cmd), so code c has to grant every n that yields it.
+/// Reads and atomics a requester may have under way. The driver turns the number n it was asked for into the
+/// code ceil(log2(n + 2)) - 1 (`ionic_rdma` 7.2, ionic_modify_qp_cmd), so code c has to grant every n that
+/// yields it.
 constexpr std::uint32_t requester_depth(std::uint8_t code) {
     return code == 0 ? 0 : (2U << code) - 2;
 }
@@ -110,8 +111,8 @@ Status RdmaCommands::modify_attributes(RdmaQueuePair& qp, const rdma_wire::Modif
         attributes.timeout = command.retry_timeout & 0x1fU;
     }
     if (has(rdma_wire::kAttrMaxRdAtomic)) {
-        // More than can be granted is granted as far as it goes: a program that gives back what QUERY_QP showed
-        // asks for one step more each time.
+        // More than can be granted is granted as far as it goes: a program that gives back what QUERY_QP
+        // showed asks for one step more each time.
         qp.rrq_depth = std::min(command.rrq_depth, kMaxDepthLog2);
         attributes.max_rd_atomic = requester_depth(qp.rrq_depth);
     }

@@ -65,7 +65,8 @@ RdmaQueuePair::RdmaQueuePair(RdmaObjects& objects, mem::Ring send_ring, mem::Rin
       send_ring_(std::move(send_ring)),
       receive_ring_(std::move(receive_ring)),
       identity_(identity),
-      qp_(objects.engine(), *this, qp_identity) {}
+      qp_(objects.engine(), *this, qp_identity) {
+}
 
 void RdmaQueuePair::restart() {
     msn_ = msn_written_ = 0;
@@ -129,7 +130,8 @@ void RdmaQueuePair::send_completed(const rdma::SendCompletion& completion) {
         return;
     }
     ++msn_;
-    // The kernel gives a CQ slot back per CQE it reads, so it gets one for each request (dbid 0 is the kernel's).
+    // The kernel gives a CQ slot back per CQE it reads, so it gets one for each request (dbid 0 is the
+    // kernel's).
     if (identity_.dbid == 0) {
         write_msn(CqeStatus::Ok);
         return;
@@ -163,9 +165,11 @@ void RdmaQueuePair::receive_completed(const rdma::ReceiveCompletion& completion)
     cqe.source_qpn_op.set(source);
     cqe.immediate_or_rkey.set(completion.immediate_or_key);
     const bool error = completion.status != CompletionStatus::Success;
-    cqe.status_length.set(error ? static_cast<std::uint32_t>(status_of(completion.status)) : completion.length);
+    cqe.status_length.set(error ? static_cast<std::uint32_t>(status_of(completion.status))
+                                : completion.length);
     pushed(objects_.push(identity_.rq_cq_id, mutable_bytes_of(cqe),
-                         rdma_wire::cqe_flags(qp_.qpn(), rdma_wire::CqeType::Receive, error), completion.solicited));
+                         rdma_wire::cqe_flags(qp_.qpn(), rdma_wire::CqeType::Receive, error),
+                         completion.solicited));
 }
 
 void RdmaQueuePair::flushed(rdma::Side side) {

@@ -10,11 +10,13 @@
 
 namespace ernic::ionic {
 
-/// A queue pair as the driver made it: its two rings, its completion queues, and how its completions are written.
+/// A queue pair as the driver made it: its two rings, its completion queues, and how its completions are
+/// written.
 ///
-/// The host numbers the requests it considers remote and lets one "MSN" CQE complete all up to a number; requests that
-/// end at this device (all of a UD QP, REG_MR, LOCAL_INV, BIND_MW) each need an "NPG" CQE of their own, signalled or
-/// not (rdma-core 65 ionic_poll_cq, `ionic_rdma` 7.2 ionic_poll_send_msn / _npg). Thread: device.
+/// The host numbers the requests it considers remote and lets one "MSN" CQE complete all up to a number;
+/// requests that end at this device (all of a UD QP, REG_MR, LOCAL_INV, BIND_MW) each need an "NPG" CQE of
+/// their own, signalled or not (rdma-core 65 ionic_poll_cq, `ionic_rdma` 7.2 ionic_poll_send_msn / _npg).
+/// Thread: device.
 class RdmaQueuePair final : public rdma::QueueOwner {
   public:
     struct Identity {
@@ -32,7 +34,9 @@ class RdmaQueuePair final : public rdma::QueueOwner {
     [[nodiscard]] const rdma::QueuePair& qp() const { return qp_; }
     [[nodiscard]] const Identity& identity() const { return identity_; }
     /// Page table entries held for both rings.
-    [[nodiscard]] std::size_t page_entries() const { return send_ring_.page_entries() + receive_ring_.page_entries(); }
+    [[nodiscard]] std::size_t page_entries() const {
+        return send_ring_.page_entries() + receive_ring_.page_entries();
+    }
     /// Address handle id whose header template the QP uses, for QUERY_QP bookkeeping.
     std::uint32_t ah_id = 0;
     /// Codes as MODIFY_QP gave them, to be shown by QUERY_QP.
@@ -64,7 +68,8 @@ class RdmaQueuePair final : public rdma::QueueOwner {
     std::uint32_t msn_ = 0;
     std::uint32_t msn_written_ = 0;
     bool msn_wanted_ = false;
-    /// Position of the newest local request that has completed; older remote requests hide it until they are told.
+    /// Position of the newest local request that has completed; older remote requests hide it until they are
+    /// told.
     bool local_completed_ = false;
     std::uint32_t last_local_ = 0;
     rdma::QueuePair qp_;

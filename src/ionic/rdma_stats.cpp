@@ -81,7 +81,8 @@ using StatsBuffer = std::array<std::byte, rdma_wire::kStatsBufferSize>;
 
 void put_header(StatsBuffer& buffer, std::size_t index, std::string_view name) {
     rdma_wire::StatHeader header{};
-    header.type_offset.set(rdma_wire::kStatTypeBe64 << 28U | static_cast<std::uint32_t>(index * sizeof(be64)));
+    header.type_offset.set(rdma_wire::kStatTypeBe64 << 28U |
+                           static_cast<std::uint32_t>(index * sizeof(be64)));
     std::copy_n(name.begin(), std::min(name.size(), header.name.size() - 1), header.name.begin());
     std::memcpy(buffer.data() + index * sizeof(header), &header, sizeof(header));
 }

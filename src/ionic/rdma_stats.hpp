@@ -9,7 +9,8 @@
 namespace ernic::ionic {
 
 /// The four statistics commands: names and offsets of all counters, and their values, globally or per QP.
-/// Everything is a big-endian 64-bit number. Fails: BadAttribute for an unwritable buffer, BadIndex for an unknown QP.
+/// Everything is a big-endian 64-bit number. Fails: BadAttribute for an unwritable buffer, BadIndex for an
+/// unknown QP.
 wire::ionic_rdma::AdminStatus run_stats(RdmaObjects& objects, wire::ionic_rdma::AdminOp op,
                                         const wire::ionic_rdma::Stats& command);
 

@@ -45,8 +45,9 @@ void GuestMemory::publish(std::vector<Region> regions) {
 }
 
 void GuestMemory::insert(const Region& region) {
-    const auto place = std::lower_bound(regions_.begin(), regions_.end(), region.range.start(),
-                                        [](const Region& r, std::uint64_t start) { return r.range.start() < start; });
+    const auto place =
+        std::lower_bound(regions_.begin(), regions_.end(), region.range.start(),
+                         [](const Region& r, std::uint64_t start) { return r.range.start() < start; });
     regions_.insert(place, region);
     changed();
 }

@@ -28,7 +28,8 @@ struct Iova {
 
 enum class Access : std::uint8_t { Read, Write };
 
-/// One mapped piece of guest memory. `host` is null for memory that exists but cannot be reached (mapped without fd).
+/// One mapped piece of guest memory. `host` is null for memory that exists but cannot be reached (mapped
+/// without fd).
 struct Region {
     Range range;
     std::byte* host = nullptr;
@@ -39,7 +40,8 @@ struct Region {
 /// Host bytes of a guest range, in order; at most kCapacity pieces.
 class SpanList {
   public:
-    /// A 256 KiB fragment of 4 KiB pages touches at most 65 pages; the rest leaves room for SGE and region splits.
+    /// A 256 KiB fragment of 4 KiB pages touches at most 65 pages; the rest leaves room for SGE and region
+    /// splits.
     static constexpr std::size_t kCapacity = 128;
 
     void clear() {
@@ -78,19 +80,21 @@ class SpanList {
     Piece spans_[kCapacity];  // NOLINT(modernize-avoid-c-arrays)
 };
 
-/// Copies min(to.bytes(), from.bytes()) bytes piece by piece; returns how many. The two may overlap (memmove).
+/// Copies min(to.bytes(), from.bytes()) bytes piece by piece; returns how many. The two may overlap
+/// (memmove).
 std::size_t copy(const SpanList& to, const SpanList& from);
 
 /// The only place where a guest address becomes host bytes. Holds the DMA map as published by its owner
-/// (vfio_user::DmaMap); every lookup is checked with overflow-safe arithmetic against the current map, and fails while
-/// DMA is disabled (bus mastering off). Thread: the device thread.
+/// (vfio_user::DmaMap); every lookup is checked with overflow-safe arithmetic against the current map, and
+/// fails while DMA is disabled (bus mastering off). Thread: the device thread.
 class GuestMemory {
   public:
-    /// Replaces the whole map. `regions` must not overlap. The owner keeps the host memory mapped until the next
-    /// publish() that no longer names it has returned.
+    /// Replaces the whole map. `regions` must not overlap. The owner keeps the host memory mapped until the
+    /// next publish() that no longer names it has returned.
     void publish(std::vector<Region> regions);
 
-    /// The same for one region, without rebuilding a map of tens of thousands of entries. `region` must not overlap others.
+    /// The same for one region, without rebuilding a map of tens of thousands of entries. `region` must not
+    /// overlap others.
     void insert(const Region& region);
     /// Takes out the region that starts at `start`; nothing happens when there is none.
     void erase(std::uint64_t start);
@@ -114,7 +118,8 @@ class GuestMemory {
         return find(iova, size, access);
     }
 
-    /// Appends the host bytes of [iova, iova + size), which may span adjacent regions. Fails: false, `out` is then unspecified.
+    /// Appends the host bytes of [iova, iova + size), which may span adjacent regions. Fails: false, `out` is
+    /// then unspecified.
     bool append(Iova iova, std::size_t size, Access access, SpanList& out) const;
 
     /// Copies out of / into guest memory, across region borders. Fails: false (a part may have been copied).

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-
 namespace ernic::mem {
 
 PageList PageList::contiguous(Iova base) {
@@ -40,8 +39,8 @@ std::optional<PageList::Extent> PageList::at(std::uint64_t offset) const {
         if (!iova) {
             return std::nullopt;
         }
-        // Up to the end of the address space, which no 64-bit number holds when the block starts at 0. At least one
-        // byte in any case: an empty extent would let append() go on for ever.
+        // Up to the end of the address space, which no 64-bit number holds when the block starts at 0. At
+        // least one byte in any case: an empty extent would let append() go on for ever.
         return Extent{*iova, iova->value == 0 ? UINT64_MAX : 0 - iova->value};
     }
     const std::uint64_t page = offset >> page_size_log2_;

@@ -20,12 +20,13 @@ class PageList {
     /// One block that starts at `base` (which may lie inside a page).
     static PageList contiguous(Iova base);
 
-    /// Copies `count` little-endian page addresses from guest memory at `table`. Pages are 2^page_size_log2 bytes.
-    /// Fails: nullopt when the table cannot be read or page_size_log2 is not in 12..63.
+    /// Copies `count` little-endian page addresses from guest memory at `table`. Pages are 2^page_size_log2
+    /// bytes. Fails: nullopt when the table cannot be read or page_size_log2 is not in 12..63.
     static std::optional<PageList> from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
                                               std::uint8_t page_size_log2);
 
-    /// Address of byte `offset`, and how many bytes follow it contiguously. Fails: nullopt past the last page.
+    /// Address of byte `offset`, and how many bytes follow it contiguously. Fails: nullopt past the last
+    /// page.
     struct Extent {
         Iova iova;
         std::uint64_t contiguous;
@@ -33,7 +34,8 @@ class PageList {
     [[nodiscard]] std::optional<Extent> at(std::uint64_t offset) const;
 
     /// Appends the host bytes of [offset, offset + size). Fails: false.
-    bool append(const GuestMemory& memory, std::uint64_t offset, std::uint64_t size, Access access, SpanList& out) const;
+    bool append(const GuestMemory& memory, std::uint64_t offset, std::uint64_t size, Access access,
+                SpanList& out) const;
 
     [[nodiscard]] std::uint64_t page_size() const { return std::uint64_t{1} << page_size_log2_; }
     [[nodiscard]] bool is_table() const { return !pages_.empty(); }
@@ -46,14 +48,15 @@ class PageList {
     std::vector<le64> pages_;
 };
 
-/// A guest ring of 2^depth_log2 entries of 2^stride_log2 bytes. Entries are copied out once (`read`) or written once
+/// A guest ring of 2^depth_log2 entries of 2^stride_log2 bytes. Entries are copied out once (`read`) or
+/// written once
 /// (`publish`); no pointer into a ring ever leaves this class.
 class Ring {
   public:
     Ring() = default;
 
-    /// Fails: nullopt for a depth above 2^16, a stride outside 4..4096 bytes, or (page table) entries that could
-    /// straddle pages.
+    /// Fails: nullopt for a depth above 2^16, a stride outside 4..4096 bytes, or (page table) entries that
+    /// could straddle pages.
     static std::optional<Ring> make(PageList pages, std::uint8_t depth_log2, std::uint8_t stride_log2);
 
     [[nodiscard]] std::uint32_t depth() const { return depth_; }
@@ -66,8 +69,9 @@ class Ring {
     [[nodiscard]] bool read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
 
     /// Writes one entry so that its last four bytes become visible after all others.
-    /// Pairs with the read barrier (dma_rmb / udma_from_device_barrier) that drivers run between looking at the colour
-    /// bit, which lies in those last four bytes, and reading the rest. Fails: false when the memory is gone.
+    /// Pairs with the read barrier (dma_rmb / udma_from_device_barrier) that drivers run between looking at
+    /// the colour bit, which lies in those last four bytes, and reading the rest. Fails: false when the
+    /// memory is gone.
     [[nodiscard]] bool publish(const GuestMemory& memory, std::uint32_t index, Bytes entry) const;
 
   private:

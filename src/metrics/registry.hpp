@@ -30,8 +30,8 @@ struct Description {
     std::string help;
 };
 
-/// Every number of the process, and structured sections (per-QP tables). Modules own the numbers, the registry only
-/// knows where they are; it must not outlive them being read. Thread: the device thread.
+/// Every number of the process, and structured sections (per-QP tables). Modules own the numbers, the
+/// registry only knows where they are; it must not outlive them being read. Thread: the device thread.
 class Registry {
   public:
     void add(Description description, const Counter& counter) {

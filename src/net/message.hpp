@@ -34,9 +34,10 @@ enum class Syndrome : std::uint8_t {
     NakRemoteOperation,
 };
 
-/// One fragment of an RDMA message on the segment: a run of packets that would be consecutive on a wire, moved whole.
-/// Fragments carry the PSN of their first packet and start at a multiple of the path MTU, so that they can always be
-/// shown as the RoCE v2 packets they stand for. A message valid only while it is being delivered: it owns nothing.
+/// One fragment of an RDMA message on the segment: a run of packets that would be consecutive on a wire,
+/// moved whole. Fragments carry the PSN of their first packet and start at a multiple of the path MTU, so
+/// that they can always be shown as the RoCE v2 packets they stand for. A message valid only while it is
+/// being delivered: it owns nothing.
 struct Message {
     const Route* route = nullptr;
     MessageKind kind = MessageKind::Send;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-
 #include <optional>
 
 #include "mem/guest_memory.hpp"
@@ -10,8 +9,8 @@
 
 namespace ernic::net {
 
-/// What arrives instead of the bytes that were sent (`--backend loopback:mode=..`). Everything but Preserve is a test
-/// pattern counted from the first byte of each fragment.
+/// What arrives instead of the bytes that were sent (`--backend loopback:mode=..`). Everything but Preserve
+/// is a test pattern counted from the first byte of each fragment.
 enum class PayloadMode : std::uint8_t { Preserve, Zeros, Ones, Increment, Decrement, Alternate, Random };
 
 /// Moves the payload of a message to its place: the single copy of the data path. Thread: device.
@@ -24,7 +23,8 @@ class PayloadMover {
 
     /// Copies min(to, from) bytes, or writes the pattern over as many; returns how many.
     std::size_t move(const mem::SpanList& to, const mem::SpanList& from) {
-        const std::size_t moved = mode_ == PayloadMode::Preserve ? mem::copy(to, from) : fill(to, from.bytes());
+        const std::size_t moved =
+            mode_ == PayloadMode::Preserve ? mem::copy(to, from) : fill(to, from.bytes());
         if (digest_) {
             digest_->add(to, moved);
         }

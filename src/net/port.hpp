@@ -5,7 +5,8 @@
 
 namespace ernic::net {
 
-/// Somebody on the segment who can be sent RDMA messages: the guest's card, an in-process service, a mesh peer.
+/// Somebody on the segment who can be sent RDMA messages: the guest's card, an in-process service, a mesh
+/// peer.
 class Port {
   public:
     virtual ~Port() = default;

@@ -11,8 +11,9 @@
 
 namespace ernic::net {
 
-/// Where a message goes and how it would look on a wire: the packet headers the guest handed over for an address
-/// handle or a connected QP (ionic CREATE_AH / MODIFY_QP header template), checked and taken apart once.
+/// Where a message goes and how it would look on a wire: the packet headers the guest handed over for an
+/// address handle or a connected QP (ionic CREATE_AH / MODIFY_QP header template), checked and taken apart
+/// once.
 struct Route {
     wire::MacAddress destination;
     wire::MacAddress source;

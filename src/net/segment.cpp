@@ -30,9 +30,10 @@ void Segment::send(const Message& message) {
 
 void Segment::register_metrics(metrics::Registry& registry) {
     registry.add({"segment.messages", "messages", "RDMA message fragments handed to the segment"}, messages_);
-    registry.add({"segment.unknown_destination", "messages",
-                  "messages to a MAC address nobody owns; high: an address handle or connection names a missing host"},
-                 unknown_destination_);
+    registry.add(
+        {"segment.unknown_destination", "messages",
+         "messages to a MAC address nobody owns; high: an address handle or connection names a missing host"},
+        unknown_destination_);
 }
 
 }  // namespace ernic::net

@@ -11,8 +11,8 @@
 
 namespace ernic::net {
 
-/// The one virtual Ethernet segment on which everything meets: messages go to the port that owns the destination MAC.
-/// Thread: device.
+/// The one virtual Ethernet segment on which everything meets: messages go to the port that owns the
+/// destination MAC. Thread: device.
 class Segment {
   public:
     explicit Segment(PayloadMode mode = PayloadMode::Preserve) : mover_(mode) {}
@@ -21,8 +21,8 @@ class Segment {
     void attach(Port& port, wire::MacAddress mac);
     void detach(Port& port);
 
-    /// Delivers `message` to the owner of its destination MAC. A message to a MAC nobody owns is dropped and counted,
-    /// exactly as on a wire: the sender finds out by its own time-out.
+    /// Delivers `message` to the owner of its destination MAC. A message to a MAC nobody owns is dropped and
+    /// counted, exactly as on a wire: the sender finds out by its own time-out.
     void send(const Message& message);
 
     /// How receiving ports put payload into place.

@@ -11,7 +11,8 @@ Engine::Engine(const Limits& limits, mem::GuestMemory& memory, net::Segment& seg
       loop_(loop),
       memory_table_(memory, limits.memory_regions, limits.page_table_entries),
       qps_(limits.queue_pairs, nullptr),
-      handles_(limits.address_handles) {}
+      handles_(limits.address_handles) {
+}
 
 Engine::~Engine() {
     segment_.detach(*this);
@@ -32,7 +33,8 @@ void Engine::deliver(const net::Message& message) {
         return;
     }
     const QpState state = qp->state();
-    const bool hears = state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd || state == QpState::Sqe;
+    const bool hears =
+        state == QpState::Rtr || state == QpState::Rts || state == QpState::Sqd || state == QpState::Sqe;
     if (message.kind == net::MessageKind::Datagram) {
         if (!hears || qp->identity().type != QpType::Ud) {
             counters_.unknown_qp.add();
@@ -142,7 +144,8 @@ bool Engine::step() {
 
 void Engine::register_metrics(metrics::Registry& registry) {
     EngineCounters& c = counters_;
-    const auto add = [&registry](const char* name, const char* unit, const char* help, const metrics::Counter& counter) {
+    const auto add = [&registry](const char* name, const char* unit, const char* help,
+                                 const metrics::Counter& counter) {
         registry.add({std::string("rdma.") + name, unit, help}, counter);
     };
     add("tx_messages", "messages", "work requests sent to a peer", c.tx_messages);
@@ -150,18 +153,20 @@ void Engine::register_metrics(metrics::Registry& registry) {
     add("rx_messages", "messages", "message fragments with payload received", c.rx_messages);
     add("rx_bytes", "bytes", "payload bytes of those", c.rx_bytes);
     add("requests_started", "requests", "work requests taken from send queues", c.requests_started);
-    add("req_sequence_errors", "events", "sequence NAKs and implied NAKs seen by requesters; high: messages get lost",
-        c.req_sequence_errors);
+    add("req_sequence_errors", "events",
+        "sequence NAKs and implied NAKs seen by requesters; high: messages get lost", c.req_sequence_errors);
     add("req_rnr_retry_errors", "requests", "requests failed because the peer never posted a receive",
         c.req_rnr_retry_errors);
     add("req_remote_access_errors", "requests", "requests refused by the peer for a bad key, range or right",
         c.req_remote_access_errors);
-    add("req_remote_invalid_requests", "requests", "requests the peer called invalid", c.req_remote_invalid_requests);
+    add("req_remote_invalid_requests", "requests", "requests the peer called invalid",
+        c.req_remote_invalid_requests);
     add("req_remote_operation_errors", "requests", "requests the peer could not carry out",
         c.req_remote_operation_errors);
     add("req_retry_exceeded", "requests", "requests that were never acknowledged; high: the peer QP is gone",
         c.req_retry_exceeded);
-    add("req_local_errors", "requests", "requests failed for a local key, length or format", c.req_local_errors);
+    add("req_local_errors", "requests", "requests failed for a local key, length or format",
+        c.req_local_errors);
     add("req_memory_management_errors", "requests", "REG_MR, BIND_MW or LOCAL_INV refused",
         c.req_memory_management_errors);
     add("req_completion_errors", "completions", "send completions with an error", c.req_completion_errors);
@@ -170,12 +175,16 @@ void Engine::register_metrics(metrics::Registry& registry) {
     add("resp_duplicate_requests", "messages", "requests seen twice; high: acknowledgements get lost",
         c.resp_duplicate_requests);
     add("resp_out_of_buffer", "events", "messages that found no receive request", c.resp_out_of_buffer);
-    add("resp_out_of_sequence", "messages", "requests after a gap; high: messages get lost", c.resp_out_of_sequence);
-    add("resp_completion_errors", "completions", "receive completions with an error", c.resp_completion_errors);
+    add("resp_out_of_sequence", "messages", "requests after a gap; high: messages get lost",
+        c.resp_out_of_sequence);
+    add("resp_completion_errors", "completions", "receive completions with an error",
+        c.resp_completion_errors);
     add("resp_flushes", "events", "receive queues flushed", c.resp_flushes);
-    add("resp_local_length_errors", "messages", "messages longer than the posted receive", c.resp_local_length_errors);
+    add("resp_local_length_errors", "messages", "messages longer than the posted receive",
+        c.resp_local_length_errors);
     add("resp_invalid_requests", "messages", "requests refused as invalid", c.resp_invalid_requests);
-    add("resp_access_errors", "messages", "requests refused for a bad key, range or right", c.resp_access_errors);
+    add("resp_access_errors", "messages", "requests refused for a bad key, range or right",
+        c.resp_access_errors);
     add("resp_operation_errors", "messages", "requests refused because of a fault on this side",
         c.resp_operation_errors);
     add("resp_rnr_naks", "messages", "receiver-not-ready answers sent", c.resp_rnr_naks);

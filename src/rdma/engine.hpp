@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,8 +50,8 @@ struct EngineCounters {
     metrics::Counter requests_started;
 };
 
-/// One RDMA port on the segment: keys, address handles, queue pairs, and the scheduler that shares the device thread
-/// between QPs. Knows nothing of ionic. Thread: device.
+/// One RDMA port on the segment: keys, address handles, queue pairs, and the scheduler that shares the device
+/// thread between QPs. Knows nothing of ionic. Thread: device.
 class Engine final : public net::Port {
   public:
     struct Limits {
@@ -79,7 +79,8 @@ class Engine final : public net::Port {
 
     void deliver(const net::Message& message) override;
 
-    /// Adds or removes a queue pair; called by QueuePair itself. Precondition: the number is free and in range.
+    /// Adds or removes a queue pair; called by QueuePair itself. Precondition: the number is free and in
+    /// range.
     void add(QueuePair& qp);
     void remove(QueuePair& qp);
     [[nodiscard]] QueuePair* find(std::uint32_t qpn) const { return qpn < qps_.size() ? qps_[qpn] : nullptr; }

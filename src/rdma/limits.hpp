@@ -10,8 +10,8 @@ namespace ernic::rdma {
 
 /// Longest message (InfiniBand 9.7.4, port attribute max_msg_sz).
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31U;
-/// Bytes moved in one piece before the device looks at its socket again: about 50 µs of memcpy, and a multiple of
-/// every path MTU.
+/// Bytes moved in one piece before the device looks at its socket again: about 50 µs of memcpy, and a
+/// multiple of every path MTU.
 inline constexpr std::uint64_t kFragment = 256 * 1024;
 /// Largest path MTU and with it the largest datagram.
 inline constexpr std::uint32_t kMaxMtu = 4096;
@@ -28,16 +28,17 @@ inline constexpr std::uint32_t kRequestsPerTurn = 64;
 /// What one step of the engine may do before the event loop looks at the socket: at most about 200 µs.
 inline constexpr std::uint64_t kBytesPerStep = 512 * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
-/// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and copying one
-/// must not delay a register access by more than about a millisecond.
+/// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and
+/// copying one must not delay a register access by more than about a millisecond.
 inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
 /// Atomic results a responder remembers for repeated requests (max_qp_rd_atom is 16).
 inline constexpr std::size_t kAtomicHistory = 16;
 
 /// Minimum RNR NAK timer values by code (InfiniBand table 45).
 constexpr Nanoseconds rnr_delay(std::uint8_t code) {
-    constexpr std::uint32_t kHundredthsOfMilliseconds[32] = {  // NOLINT(modernize-avoid-c-arrays)
-        65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,   48,   64,   96,    128,   192,
+    constexpr std::uint32_t kHundredthsOfMilliseconds[32] = {
+        // NOLINT(modernize-avoid-c-arrays)
+        65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
         256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
     return Nanoseconds{kHundredthsOfMilliseconds[code & 31U]} * 10'000;
 }

@@ -39,7 +39,8 @@ constexpr mem::Access access_of(Use use) {
 }  // namespace
 
 MemoryTable::MemoryTable(mem::GuestMemory& memory, std::uint32_t count, std::uint64_t page_entries)
-    : memory_(memory), regions_(count), page_entries_limit_(page_entries) {}
+    : memory_(memory), regions_(count), page_entries_limit_(page_entries) {
+}
 
 MemoryRegion* MemoryTable::at(std::uint32_t key) const {
     const std::uint32_t index = index_of(key);
@@ -84,8 +85,8 @@ void MemoryTable::clear() {
     live_ = 0;
 }
 
-KeyVerdict MemoryTable::find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length, Use use,
-                             const MemoryRegion*& region) const {
+KeyVerdict MemoryTable::find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
+                             Use use, const MemoryRegion*& region) const {
     const MemoryRegion* found = at(key);
     if (found == nullptr || !found->valid || found->tag != static_cast<std::uint8_t>(key)) {
         return KeyVerdict::BadKey;
@@ -120,10 +121,11 @@ KeyVerdict MemoryTable::check(const User& user, std::uint32_t key, std::uint64_t
     return find(user, key, va, length, use, region);
 }
 
-KeyVerdict MemoryTable::append(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length, Use use,
-                               mem::SpanList& out) const {
+KeyVerdict MemoryTable::append(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
+                               Use use, mem::SpanList& out) const {
     if (key == 0 && user.privileged) {
-        return memory_.append(mem::Iova{va}, length, access_of(use), out) ? KeyVerdict::Ok : KeyVerdict::NotMapped;
+        return memory_.append(mem::Iova{va}, length, access_of(use), out) ? KeyVerdict::Ok
+                                                                          : KeyVerdict::NotMapped;
     }
     const MemoryRegion* region = nullptr;
     if (const KeyVerdict verdict = find(user, key, va, length, use, region); verdict != KeyVerdict::Ok) {
@@ -161,7 +163,8 @@ CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest
         if (request.map_count > page_entries_limit_ - others) {
             return CompletionStatus::MemoryManagement;
         }
-        auto table = mem::PageList::from_table(memory_, request.table, request.map_count, request.page_size_log2);
+        auto table =
+            mem::PageList::from_table(memory_, request.table, request.map_count, request.page_size_log2);
         if (!table || request.page_offset >= table->page_size()) {
             return CompletionStatus::MemoryManagement;
         }

@@ -43,23 +43,24 @@ enum class Use : std::uint8_t { LocalRead, LocalWrite, RemoteRead, RemoteWrite, 
 /// Why an access was refused.
 enum class KeyVerdict : std::uint8_t { Ok, BadKey, WrongPd, OutOfRange, NoRight, NotMapped };
 
-/// The key table: key = index << 8 | tag, O(1) lookup, every access checked for key, PD, range and rights, and only
-/// then turned into host bytes. Thread: device.
+/// The key table: key = index << 8 | tag, O(1) lookup, every access checked for key, PD, range and rights,
+/// and only then turned into host bytes. Thread: device.
 class MemoryTable {
   public:
-    /// `count` keys (index 0 is reserved); page tables, those of rings included, may together hold at most `page_entries`
-    /// entries.
+    /// `count` keys (index 0 is reserved); page tables, those of rings included, may together hold at most
+    /// `page_entries` entries.
     MemoryTable(mem::GuestMemory& memory, std::uint32_t count, std::uint64_t page_entries);
 
-    /// Creates the region or window of `key`. Fails: false for a bad index, an index in use, or no room for its pages.
+    /// Creates the region or window of `key`. Fails: false for a bad index, an index in use, or no room for
+    /// its pages.
     bool create(std::uint32_t key, MemoryRegion region);
     /// Looks up by index only: tags change after creation. Destroying what does not exist is not an error.
     void destroy(std::uint32_t key);
     /// Forgets all keys and reservations.
     void clear();
 
-    /// Sets entries aside for the page table of a ring, so that rings cannot take more host memory than was advertised.
-    /// Fails: false when there are not enough left.
+    /// Sets entries aside for the page table of a ring, so that rings cannot take more host memory than was
+    /// advertised. Fails: false when there are not enough left.
     [[nodiscard]] bool reserve(std::size_t entries);
     /// Gives back what was reserved.
     void release(std::size_t entries) { page_entries_used_ -= entries; }
@@ -76,8 +77,8 @@ class MemoryTable {
                       mem::SpanList& out) const;
 
     /// Only the checks of append(), for a whole message before its first byte is moved.
-    [[nodiscard]] KeyVerdict check(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
-                                   Use use) const;
+    [[nodiscard]] KeyVerdict check(const User& user, std::uint32_t key, std::uint64_t va,
+                                   std::uint64_t length, Use use) const;
 
     /// REG_MR: gives a fast-register region its memory, rights and new tag.
     CompletionStatus register_pages(const User& user, const WorkRequest& request);
@@ -91,8 +92,8 @@ class MemoryTable {
 
   private:
     [[nodiscard]] MemoryRegion* at(std::uint32_t key) const;
-    [[nodiscard]] KeyVerdict find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length, Use use,
-                                  const MemoryRegion*& region) const;
+    [[nodiscard]] KeyVerdict find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
+                                  Use use, const MemoryRegion*& region) const;
 
     mem::GuestMemory& memory_;
     std::vector<std::unique_ptr<MemoryRegion>> regions_;

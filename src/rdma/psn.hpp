@@ -5,8 +5,8 @@
 
 namespace ernic::rdma {
 
-/// A 24-bit packet sequence number that wraps around (InfiniBand 9.7.2). Comparisons are by distance: `a` is before
-/// `b` when b lies less than 2^23 ahead.
+/// A 24-bit packet sequence number that wraps around (InfiniBand 9.7.2). Comparisons are by distance: `a` is
+/// before `b` when b lies less than 2^23 ahead.
 class Psn {
   public:
     constexpr Psn() = default;
@@ -17,7 +17,8 @@ class Psn {
     /// How far `other` lies ahead, negative when it lies behind.
     [[nodiscard]] constexpr std::int32_t distance_to(Psn other) const {
         const std::uint32_t ahead = (other.value_ - value_) & kMask;
-        return ahead < kHalf ? static_cast<std::int32_t>(ahead) : static_cast<std::int32_t>(ahead) - kMask - 1;
+        return ahead < kHalf ? static_cast<std::int32_t>(ahead)
+                             : static_cast<std::int32_t>(ahead) - kMask - 1;
     }
     [[nodiscard]] constexpr bool before(Psn other) const { return distance_to(other) > 0; }
     friend constexpr bool operator==(Psn, Psn) = default;

@@ -51,8 +51,8 @@ struct QpCounters {
     std::uint64_t dropped = 0;
 };
 
-/// A queue pair: attributes, state, and the two protocol halves. Built and owned by the Engine's user, registered with
-/// the Engine. Thread: device.
+/// A queue pair: attributes, state, and the two protocol halves. Built and owned by the Engine's user,
+/// registered with the Engine. Thread: device.
 class QueuePair {
   public:
     struct Identity {
@@ -77,9 +77,13 @@ class QueuePair {
     [[nodiscard]] std::uint32_t qpn() const { return identity_.qpn; }
     [[nodiscard]] QpState state() const { return state_; }
     /// Payload bytes of one packet of this connection; never 0, whatever the guest has set.
-    [[nodiscard]] std::uint32_t path_mtu() const { return std::max<std::uint32_t>(attributes_.path_mtu, 256); }
+    [[nodiscard]] std::uint32_t path_mtu() const {
+        return std::max<std::uint32_t>(attributes_.path_mtu, 256);
+    }
     /// How this QP's own requests and receives look at the key table.
-    [[nodiscard]] MemoryTable::User local_user() const { return {identity_.pd, identity_.qpn, identity_.privileged}; }
+    [[nodiscard]] MemoryTable::User local_user() const {
+        return {identity_.pd, identity_.qpn, identity_.privileged};
+    }
     [[nodiscard]] QpAttributes& attributes() { return attributes_; }
     [[nodiscard]] const QpAttributes& attributes() const { return attributes_; }
 

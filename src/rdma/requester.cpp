@@ -35,7 +35,8 @@ net::MessageKind kind_of(Opcode opcode) {
 
 }  // namespace
 
-Requester::Requester(QueuePair& qp) : qp_(qp), timer_(qp.engine().loop(), [this] { on_timer(); }) {}
+Requester::Requester(QueuePair& qp) : qp_(qp), timer_(qp.engine().loop(), [this] { on_timer(); }) {
+}
 
 void Requester::reset() {
     stop();
@@ -71,7 +72,9 @@ std::uint32_t Requester::packets(std::uint64_t length) const {
 
 std::uint64_t Requester::bytes_before(const Flight& under_way, Psn psn) const {
     const std::int32_t ahead = under_way.first_psn.distance_to(psn);
-    return ahead <= 0 ? 0 : std::min(under_way.length, std::uint64_t{qp_.path_mtu()} * static_cast<std::uint32_t>(ahead));
+    return ahead <= 0 ? 0
+                      : std::min(under_way.length,
+                                 std::uint64_t{qp_.path_mtu()} * static_cast<std::uint32_t>(ahead));
 }
 
 bool Requester::load(std::uint32_t position) {
@@ -139,8 +142,8 @@ CompletionStatus Requester::check_request(const WorkRequest& request) const {
     if (is_read_like(request.opcode) && (qp_.attributes().max_rd_atomic == 0 || request.is_inline)) {
         return CompletionStatus::LocalQpOperation;
     }
-    // A message of one fragment is checked completely when its bytes are gathered. Longer ones, and the target of a
-    // read, are checked before anything is sent.
+    // A message of one fragment is checked completely when its bytes are gathered. Longer ones, and the
+    // target of a read, are checked before anything is sent.
     if (request.is_inline || (request.length <= kFragment && !is_read_like(request.opcode))) {
         return CompletionStatus::Success;
     }
@@ -149,7 +152,8 @@ CompletionStatus Requester::check_request(const WorkRequest& request) const {
     for (std::uint8_t i = 0; i < request.sge_count && rest != 0; ++i) {
         const Sge& sge = request.sges[i];
         const std::uint64_t size = std::min<std::uint64_t>(sge.length, rest);
-        if (qp_.engine().memory_table().check(qp_.local_user(), sge.lkey, sge.va, size, use) != KeyVerdict::Ok) {
+        if (qp_.engine().memory_table().check(qp_.local_user(), sge.lkey, sge.va, size, use) !=
+            KeyVerdict::Ok) {
             return CompletionStatus::LocalProtection;
         }
         rest -= size;
@@ -300,7 +304,8 @@ CompletionStatus Requester::gather(const WorkRequest& request, std::uint64_t off
 }
 
 void Requester::send_fragment(Flight& under_way, Budget& budget) {
-    if (!load(under_way.position) || current_.opcode != under_way.opcode || current_.length != under_way.length) {
+    if (!load(under_way.position) || current_.opcode != under_way.opcode ||
+        current_.length != under_way.length) {
         // The guest changed a request that is under way.
         fail_at(under_way, CompletionStatus::LocalQpOperation);
         return;
@@ -345,7 +350,8 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
     message.compare = request.compare;
     message.swap_add = request.swap_add;
 
-    // All state is brought up to date before the message leaves: on a loopback the answer arrives inside send().
+    // All state is brought up to date before the message leaves: on a loopback the answer arrives inside
+    // send().
     under_way.sent = offset + length;
     under_way.all_sent = last;
     bytes_in_flight_ += length;

@@ -22,15 +22,16 @@ struct Budget {
     void take(std::uint64_t count) { bytes -= count < bytes ? count : bytes; }
 };
 
-/// The sending half of a queue pair (InfiniBand 9.7.3 to 9.7.8 for RC): takes work requests in ring order, turns them
-/// into message fragments, waits for acknowledgements, repeats what was lost, and completes requests in order.
+/// The sending half of a queue pair (InfiniBand 9.7.3 to 9.7.8 for RC): takes work requests in ring order,
+/// turns them into message fragments, waits for acknowledgements, repeats what was lost, and completes
+/// requests in order.
 ///
 ///   completed            started                 next                  posted
 ///      |  in flight: sent, not acknowledged       |  waiting in the ring  |
 ///      +------------------------------------------+-----------------------+----> position
 ///
-/// Reads longer than kFragment are asked for in pieces, so that neither side ever has more than one piece to move.
-/// Thread: device.
+/// Reads longer than kFragment are asked for in pieces, so that neither side ever has more than one piece to
+/// move. Thread: device.
 class Requester {
   public:
     explicit Requester(QueuePair& qp);
@@ -91,8 +92,8 @@ class Requester {
     void send_datagram(const WorkRequest& request, std::uint32_t position, Budget& budget);
     /// Sends the next fragment of the request under way at `position`.
     void send_fragment(Flight& under_way, Budget& budget);
-    CompletionStatus gather(const WorkRequest& request, std::uint64_t offset, std::uint64_t length, bool to_local,
-                            mem::SpanList& out);
+    CompletionStatus gather(const WorkRequest& request, std::uint64_t offset, std::uint64_t length,
+                            bool to_local, mem::SpanList& out);
     CompletionStatus check_request(const WorkRequest& request) const;
 
     void acknowledge_through(Psn psn);

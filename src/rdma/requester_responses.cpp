@@ -249,7 +249,8 @@ void Requester::fail_at(const Flight& under_way, CompletionStatus status) {
     fail_request(under_way.id, under_way.position, under_way.opcode, status);
 }
 
-void Requester::fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status) {
+void Requester::fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode,
+                             CompletionStatus status) {
     if (failure_ && static_cast<std::int32_t>(position - failure_->position) >= 0) {
         return;
     }
@@ -263,7 +264,8 @@ void Requester::finish_failure() {
     const Failure failure = *failure_;
     EngineCounters& counters = qp_.engine().counters();
     counters.req_completion_errors.add();
-    if (failure.status == CompletionStatus::LocalProtection || failure.status == CompletionStatus::LocalLength ||
+    if (failure.status == CompletionStatus::LocalProtection ||
+        failure.status == CompletionStatus::LocalLength ||
         failure.status == CompletionStatus::LocalQpOperation) {
         counters.req_local_errors.add();
     }
@@ -285,8 +287,8 @@ void Requester::rewind(Psn psn) {
             continue;
         }
         const std::uint64_t keep = under_way.opcode == Opcode::Read ? under_way.arrived
-                                   : found                         ? 0
-                                                                   : bytes_before(under_way, psn);
+                                   : found                          ? 0
+                                                                    : bytes_before(under_way, psn);
         bytes_in_flight_ -= std::min(bytes_in_flight_, under_way.sent - std::min(under_way.sent, keep));
         under_way.sent = keep;
         under_way.all_sent = false;

@@ -86,7 +86,8 @@ void Responder::on_request(const net::Message& message) {
     nak_sent_ = false;
     const bool continues = message.kind == net::MessageKind::Send || message.kind == net::MessageKind::Write;
     if (message.first == message_open_ || (message_open_ && (!continues || message.kind != open_kind_))) {
-        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError,
+               CompletionStatus::LocalQpOperation);
         return;
     }
     switch (message.kind) {
@@ -117,7 +118,8 @@ bool Responder::take_receive(const net::Message& message) {
         return false;
     }
     if (!qp_.owner().fetch_receive(next_, receive_)) {
-        refuse(message, net::Syndrome::NakRemoteOperation, QpEvent::Fatal, CompletionStatus::LocalQpOperation);
+        refuse(message, net::Syndrome::NakRemoteOperation, QpEvent::Fatal,
+               CompletionStatus::LocalQpOperation);
         return false;
     }
     ++next_;
@@ -196,7 +198,8 @@ void Responder::on_write(const net::Message& message) {
         refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
         return;
     }
-    // Only the last packet of a write with immediate needs a receive request, so only that one can be RNR-NAKed.
+    // Only the last packet of a write with immediate needs a receive request, so only that one can be
+    // RNR-NAKed.
     if (message.last && message.has_immediate && !take_receive(message)) {
         return;
     }
@@ -223,10 +226,11 @@ void Responder::send_read_response(const net::Message& request) {
         const std::uint64_t length = std::min(request.length - offset, kFragment);
         mem::SpanList source;
         if (length != 0 &&
-            qp_.engine().memory_table().append(remote_user(qp_), request.rkey, request.remote_va + offset, length,
-                                               Use::RemoteRead, source) != KeyVerdict::Ok) {
+            qp_.engine().memory_table().append(remote_user(qp_), request.rkey, request.remote_va + offset,
+                                               length, Use::RemoteRead, source) != KeyVerdict::Ok) {
             qp_.engine().counters().resp_access_errors.add();
-            refuse(request, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
+            refuse(request, net::Syndrome::NakRemoteAccess, QpEvent::AccessError,
+                   CompletionStatus::LocalAccess);
             return;
         }
         net::Message response;
@@ -249,8 +253,10 @@ void Responder::send_read_response(const net::Message& request) {
 
 bool Responder::allowed(const net::Message& message, bool right) {
     if (!right) {
-        // InfiniBand 9.7.5.2.6: an operation the QP does not support is an invalid request, not an access error.
-        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+        // InfiniBand 9.7.5.2.6: an operation the QP does not support is an invalid request, not an access
+        // error.
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError,
+               CompletionStatus::LocalQpOperation);
     }
     return right;
 }
@@ -284,11 +290,13 @@ void Responder::on_atomic(const net::Message& message) {
     }
     mem::SpanList target;
     if (message.remote_va % sizeof(std::uint64_t) != 0) {
-        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError, CompletionStatus::LocalQpOperation);
+        refuse(message, net::Syndrome::NakInvalidRequest, QpEvent::RequestError,
+               CompletionStatus::LocalQpOperation);
         return;
     }
-    if (qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, sizeof(std::uint64_t),
-                                           Use::RemoteAtomic, target) != KeyVerdict::Ok ||
+    if (qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va,
+                                           sizeof(std::uint64_t), Use::RemoteAtomic,
+                                           target) != KeyVerdict::Ok ||
         target.count() != 1 ||
         reinterpret_cast<std::uintptr_t>(target.begin()->data) % alignof(std::uint64_t) != 0) {
         qp_.engine().counters().resp_access_errors.add();
@@ -390,7 +398,8 @@ void Responder::acknowledge(net::Syndrome syndrome, Psn psn) {
     qp_.engine().segment().send(response);
 }
 
-void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event, CompletionStatus local) {
+void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event,
+                       CompletionStatus local) {
     EngineCounters& counters = qp_.engine().counters();
     if (syndrome == net::Syndrome::NakInvalidRequest) {
         counters.resp_invalid_requests.add();
@@ -422,7 +431,8 @@ void Responder::on_datagram(const net::Message& message) {
     }
     mem::SpanList target;
     if (scatter(0, kHeader + message.length, target) != CompletionStatus::Success) {
-        // An error completion would flush the whole receive queue; a datagram that does not fit is lost instead.
+        // An error completion would flush the whole receive queue; a datagram that does not fit is lost
+        // instead.
         ++qp_.counters().dropped;
         qp_.engine().counters().datagrams_dropped.add();
         qp_.engine().counters().resp_local_length_errors.add();

@@ -12,8 +12,8 @@ namespace ernic::rdma {
 
 class QueuePair;
 
-/// The receiving half of a queue pair (InfiniBand 9.7.4, 9.7.5 for RC; 9.8.3 for UD): checks keys and rights, puts
-/// payload into place, takes receive requests, answers. Thread: device.
+/// The receiving half of a queue pair (InfiniBand 9.7.4, 9.7.5 for RC; 9.8.3 for UD): checks keys and rights,
+/// puts payload into place, takes receive requests, answers. Thread: device.
 class Responder {
   public:
     explicit Responder(QueuePair& qp) : qp_(qp) {}

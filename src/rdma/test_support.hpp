@@ -12,8 +12,8 @@
 #include "base/event_loop.hpp"
 #include "rdma/engine.hpp"
 
-/// A small verbs world for unit tests: guest memory over a buffer, one engine on a segment, and queue owners that keep
-/// their work requests and completions in vectors. Time stands still until a test advances it.
+/// A small verbs world for unit tests: guest memory over a buffer, one engine on a segment, and queue owners
+/// that keep their work requests and completions in vectors. Time stands still until a test advances it.
 namespace ernic::rdma::test {
 
 inline constexpr std::uint64_t kMemorySize = 4 * 1024 * 1024;
@@ -95,7 +95,8 @@ class World {
     }
 
     /// RESET to RTS with all rights, towards `destination_qpn` on this engine's own port.
-    void bring_up(Peer& peer, std::uint32_t destination_qpn, std::uint32_t sq_psn = 0, std::uint32_t rq_psn = 0) {
+    void bring_up(Peer& peer, std::uint32_t destination_qpn, std::uint32_t sq_psn = 0,
+                  std::uint32_t rq_psn = 0) {
         peer.qp->enter(QpState::Init);
         QpAttributes& a = peer.qp->attributes();
         a.destination_qpn = destination_qpn;

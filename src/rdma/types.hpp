@@ -9,7 +9,8 @@
 #include "net/route.hpp"
 #include "rdma/limits.hpp"
 
-/// InfiniBand verbs vocabulary (InfiniBand Architecture volume 1, chapters 9 to 11), free of any device's encoding.
+/// InfiniBand verbs vocabulary (InfiniBand Architecture volume 1, chapters 9 to 11), free of any device's
+/// encoding.
 namespace ernic::rdma {
 
 enum class QpType : std::uint8_t { Rc, Ud };
@@ -154,11 +155,13 @@ class QueueOwner {
   public:
     virtual ~QueueOwner() = default;
 
-    /// Copies and decodes the send request at free-running `position`. May be asked again for a retransmission.
-    /// Fails: false when it cannot be read or decoded; `request.id` and `.opcode` are then still filled if possible.
+    /// Copies and decodes the send request at free-running `position`. May be asked again for a
+    /// retransmission. Fails: false when it cannot be read or decoded; `request.id` and `.opcode` are then
+    /// still filled if possible.
     virtual bool fetch_send(std::uint32_t position, WorkRequest& request) = 0;
 
-    /// Copies and decodes the receive request at free-running `position`. Fails: false when it cannot be read.
+    /// Copies and decodes the receive request at free-running `position`. Fails: false when it cannot be
+    /// read.
     virtual bool fetch_receive(std::uint32_t position, ReceiveRequest& request) = 0;
 
     /// One send request has ended, in ring order for connected QPs; called for unsignalled ones too.

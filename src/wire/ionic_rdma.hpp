@@ -9,8 +9,9 @@
 #include "base/byte_order.hpp"
 #include "base/bytes.hpp"
 
-/// Byte layouts between the RDMA half of the card and the stock `ionic_rdma` driver (Linux 7.2) and the rdma-core 65
-/// `ionic` provider: doorbells, work queue entries, completions, events, admin commands. Layouts only, no behaviour.
+/// Byte layouts between the RDMA half of the card and the stock `ionic_rdma` driver (Linux 7.2) and the
+/// rdma-core 65 `ionic` provider: doorbells, work queue entries, completions, events, admin commands. Layouts
+/// only, no behaviour.
 namespace ernic::wire::ionic_rdma {
 
 /// The eight opaque bytes a work queue entry carries and its completion returns unchanged.
@@ -32,8 +33,12 @@ class Doorbell {
         return Doorbell(std::uint64_t{queue_id & 0xffffffU} << 24U | std::uint64_t{ring & 7U} << 16U | index);
     }
     [[nodiscard]] constexpr std::uint16_t index() const { return static_cast<std::uint16_t>(value_); }
-    [[nodiscard]] constexpr std::uint8_t ring() const { return static_cast<std::uint8_t>(value_ >> 16U & 7U); }
-    [[nodiscard]] constexpr std::uint32_t queue_id() const { return static_cast<std::uint32_t>(value_ >> 24U) & 0xffffffU; }
+    [[nodiscard]] constexpr std::uint8_t ring() const {
+        return static_cast<std::uint8_t>(value_ >> 16U & 7U);
+    }
+    [[nodiscard]] constexpr std::uint32_t queue_id() const {
+        return static_cast<std::uint32_t>(value_ >> 24U) & 0xffffffU;
+    }
     [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
 
   private:
@@ -67,7 +72,8 @@ inline constexpr std::uint16_t kWqeFence = 1U << 0U;
 inline constexpr std::uint16_t kWqeSolicited = 1U << 1U;
 inline constexpr std::uint16_t kWqeInline = 1U << 2U;
 inline constexpr std::uint16_t kWqeSignalled = 1U << 3U;
-/// The 32 bytes after the body are copies of the SGE lengths (8 or 16 of them) and the SGEs start behind them.
+/// The 32 bytes after the body are copies of the SGE lengths (8 or 16 of them) and the SGEs start behind
+/// them.
 inline constexpr std::uint16_t kWqeSpec32 = 1U << 12U;
 inline constexpr std::uint16_t kWqeSpec16 = 1U << 13U;
 
@@ -294,8 +300,8 @@ struct AdminHeader {
 };
 ERNIC_WIRE(AdminHeader, 4);
 
-/// How a ring or region lies in memory: `map_count` 1 = one contiguous block at `dma_addr`, more = a table of page
-/// addresses, 0 = nothing.
+/// How a ring or region lies in memory: `map_count` 1 = one contiguous block at `dma_addr`, more = a table of
+/// page addresses, 0 = nothing.
 struct RingGeometry {
     std::uint8_t depth_log2;
     std::uint8_t stride_log2;
