@@ -14,7 +14,7 @@ def plain_boot(lab):
     return f"kernel {kernel}, boot {guest.boot_seconds:.1f} s, ionic_rdma loads"
 
 
-@scenario("lab-soft-roce", card=False)
+@scenario("lab-soft-roce", card=False, tier="full")
 def soft_roce_pingpong(lab):
     """Soft-RoCE, the measuring stick, does RDMA in the same guest."""
     rxe = soft_roce.add(lab.guest)
