@@ -27,7 +27,6 @@ constexpr std::size_t kLengthOm4 = 146;
 constexpr std::size_t kLengthCopper = 146;
 constexpr std::size_t kDeviceTechnology = 147;
 constexpr std::size_t kVendorName = 148;
-constexpr std::size_t kExtendedModule = 164;
 constexpr std::size_t kPartNumber = 168;
 constexpr std::size_t kVendorRevision = 184;
 constexpr std::size_t kWavelength = 186;

@@ -7,7 +7,7 @@
 namespace ernic::guest_sim {
 
 /// How long a driver waits for a device before it gives up.
-inline constexpr std::chrono::milliseconds kPatience{5000};
+inline constexpr std::chrono::milliseconds kPatience{20000};
 
 /// Waits until `done()` returns true: spinning first, as answers usually take microseconds, then giving the
 /// CPU away, then sleeping. Returns what done() said last.
