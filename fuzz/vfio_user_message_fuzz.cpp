@@ -276,7 +276,10 @@ class Target {
                 break;
             }
             case 3:
-                driver_.bring_up();
+                // Only through a client can a guest reach the card.
+                if (server_->connected()) {
+                    driver_.bring_up();
+                }
                 break;
             case 4:
                 server_->verify_shared_memory({page::at(input_.below(page::kCount)) + input_.u8()});
