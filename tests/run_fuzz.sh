@@ -72,11 +72,10 @@ statistic() { sed -n "s/^stat::$1: *//p" "$2" | tail -n 1 | grep . || echo -; }
 
 # Any input that takes ten seconds, or a gigabyte, has found something, too.
 limits=(-timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256)
-broken=()
-for target in "${targets[@]}"; do
-  findings=$build_dir/findings/$target
-  corpus=$build_dir/corpus/$target
-  log=$findings/log
+# One target; prints its line, returns whether it held.
+fuzz() {
+  local target=$1 findings=$build_dir/findings/$1 corpus=$build_dir/corpus/$1 folder how known
+  local log=$findings/log
   mkdir -p "$findings" "$corpus"
   known=("$corpus")
   for folder in "fuzz/corpus/$target" "fuzz/crashes/$target"; do
@@ -92,12 +91,28 @@ for target in "${targets[@]}"; do
     printf 'PASS fuzz %-20s %9s inputs, %6s per second\n' "$target" "$(statistic number_of_executed_units "$log")" \
       "$(statistic average_exec_per_sec "$log")"
   else
-    broken+=("$target")
     printf 'FAIL fuzz %s, see %s\n' "$target" "$log"
     grep -m 8 -E 'ERROR|BROKEN PROMISE|runtime error|Test unit written' "$log" || tail -n 20 "$log"
+    return 1
   fi
+}
+
+# As many at once as there are processors.
+broken=0
+running=0
+for target in "${targets[@]}"; do
+  if [ "$running" -eq "$(nproc)" ]; then
+    wait -n || broken=$((broken + 1))
+    running=$((running - 1))
+  fi
+  fuzz "$target" &
+  running=$((running + 1))
 done
-if [ ${#broken[@]} -ne 0 ]; then
+while [ "$running" -gt 0 ]; do
+  wait -n || broken=$((broken + 1))
+  running=$((running - 1))
+done
+if [ "$broken" -ne 0 ]; then
   echo "Run again: $build_dir/fuzz/fuzz_NAME FILE. When it is mended, keep the file in fuzz/crashes/NAME/."
   exit 1
 fi

@@ -178,13 +178,13 @@ TEST_F(Rc, WriteWithImmediateTakesAReceiveButNotItsBuffer) {
 }
 
 TEST_F(Rc, AtomicsReturnTheOriginalAndChangeTheTarget) {
-    auto [client, peer] = guest.create_pair(*cq);
+    const auto pair = guest.create_pair(*cq);
     const Region target = guest.register_memory(64);
     const Region result = guest.register_memory(64);
     const std::uint64_t start = 0x0123456789abcdef;
     target.memory.set(start, 8);
     const auto run = [&](Op op, std::uint64_t compare, std::uint64_t swap_add) {
-        client->post_send({.op = op,
+        pair.first->post_send({.op = op,
                            .sges = {result.sge(16, 8)},
                            .remote_va = target.va + 8,
                            .rkey = target.key,

@@ -340,93 +340,104 @@ void expect_state(const Endpoint& end, ibv_qp_state state, const char* which) {
     require(is == state, "the %s is in state %d, not %d", which, is, state);
 }
 
-void run(Context& context, const Scenario& scenario) {
+void post_receives(Ground& ground, const Scenario& scenario, bool b_receives) {
+    const std::vector<ibv_sge> room{ground.context.target.sge(8192, 4096)};
+    for (std::uint64_t id = 0; id < kReceives; ++id) {
+        ground.pair.a.receive(id, room);
+        if (b_receives) {
+            ground.pair.b.receive(id, id == 0 && scenario.receive ? scenario.receive(ground) : room);
+        }
+    }
+}
+
+void flush_trailing(Endpoint& end) {
+    for (std::uint64_t i = 0; i < kTrailing; ++i) {
+        end.fail_send(kBad + 1 + i, IBV_WC_WR_FLUSH_ERR);
+    }
+}
+
+/// One good request, which must still succeed, the bad one, and the trailing ones, with one call.
+void fail_requester(Ground& ground, const Scenario& scenario, bool with_good) {
+    constexpr std::uint64_t kGood = kBad - 1;
+    std::vector<SendRequest> requests;
+    if (with_good) {
+        requests.push_back(a_read_into(ground, ground.context.source.sge(20000, 64)));
+        requests.back().request.wr_id = kGood;
+    }
+    requests.push_back(scenario.bad(ground));
+    for (SendRequest& request : trailing(ground.context)) {
+        requests.push_back(std::move(request));
+    }
+    Endpoint& a = ground.pair.a;
+    a.post(std::move(requests));
+    if (with_good) {
+        a.finish_send(kGood, IBV_WC_RDMA_READ);
+    }
+    a.fail_send(kBad, scenario.status);
+    flush_trailing(a);
+    flush_receives(a, 0);
+    expect_state(a, IBV_QPS_ERR, "requester");
+}
+
+/// The responder noticed nothing, and ends when it is told to.
+void end_responder(Endpoint& b, const Scenario& scenario, bool b_receives) {
+    if (!scenario.found_late) {
+        b.expect_silence(5);
+    }
+    expect_state(b, IBV_QPS_RTS, "responder");
+    b.to_state(IBV_QPS_ERR);
+    // SENDs behind a failure that is found late may have used receives, in order.
+    bool may_succeed = scenario.found_late;
+    for (std::uint64_t id = 0; b_receives && id < kReceives; ++id) {
+        const ibv_wc completion = b.wait_receive();
+        may_succeed = may_succeed && completion.status == IBV_WC_SUCCESS;
+        require(
+            completion.wr_id == (id | kReceive) && (may_succeed || completion.status == IBV_WC_WR_FLUSH_ERR),
+            "receive %d of the responder ended as '%s'", static_cast<int>(id),
+            ibv_wc_status_str(completion.status));
+    }
+}
+
+void fail_both(Context& context, const Scenario& scenario) {
     EndpointOptions first = context.options();
     EndpointOptions second = context.options();
     if (scenario.options) {
         scenario.options(first, second);
     }
-    {
-        Ground ground(context, first, second);
-        Endpoint& a = ground.pair.a;
-        Endpoint& b = ground.pair.b;
-        const Layout victim(kTrailingAt, 100);
-        fill(context.source, victim, fresh_seed());
-        fill_background(context.target, victim);
-        if (scenario.before) {
-            scenario.before(ground);
-        }
-        const bool b_is_alive = !scenario.before;
-        const bool b_receives = scenario.peer_receives && b_is_alive;
-        for (std::uint64_t id = 0; id < kReceives; ++id) {
-            a.receive(id, {context.target.sge(8192, 4096)});
-            if (b_receives) {
-                b.receive(id, id == 0 && scenario.receive
-                                  ? scenario.receive(ground)
-                                  : std::vector<ibv_sge>{context.target.sge(8192, 4096)});
-            }
-        }
-        std::vector<SendRequest> requests;
-        if (b_is_alive) {
-            // One good request in front, which must still succeed.
-            requests.push_back(a_read_into(ground, context.source.sge(20000, 64)));
-            requests.back().request.wr_id = 499;
-        }
-        // A right is missing at the peer for READs in one scenario, so there the good one goes.
-        if (scenario.options && (second.access & IBV_ACCESS_REMOTE_READ) == 0) {
-            requests.clear();
-        }
-        const bool good = !requests.empty();
-        requests.push_back(scenario.bad(ground));
-        for (SendRequest& request : trailing(context)) {
-            requests.push_back(std::move(request));
-        }
-        a.post(std::move(requests));
-        if (good) {
-            a.finish_send(499, IBV_WC_RDMA_READ);
-        }
-        a.fail_send(kBad, scenario.status);
-        for (std::uint64_t i = 0; i < kTrailing; ++i) {
-            a.fail_send(kBad + 1 + i, IBV_WC_WR_FLUSH_ERR);
-        }
-        flush_receives(a, 0);
-        expect_state(a, IBV_QPS_ERR, "requester");
-
-        if (b_receives && scenario.peer == Peer::Dies) {
-            b.fail_receive(0, scenario.receive_status);
-            flush_receives(b, 1);
-            expect_state(b, IBV_QPS_ERR, "responder");
-        } else if (b_is_alive) {
-            std::uint64_t used = 0;
-            if (scenario.found_late) {
-                // The SENDs behind it use receives in order, if they were executed at all.
-                while (const auto completion = b.poll()) {
-                    require(completion->wr_id == (used++ | kReceive) && completion->status == IBV_WC_SUCCESS,
-                            "a receive behind the failure ended as '%s'",
-                            ibv_wc_status_str(completion->status));
-                }
-            }
-            b.expect_silence(5);
-            expect_state(b, IBV_QPS_RTS, "responder");
-            b.to_state(IBV_QPS_ERR);
-            if (b_receives) {
-                flush_receives(b, used);
-            }
-        }
-        if (!scenario.found_late) {
-            verify(context.target, victim, 0, 0);
-        }
-
-        // What is posted to a dead queue pair comes back at once.
-        for (SendRequest& request : trailing(context)) {
-            a.post(request);
-        }
-        for (std::uint64_t i = 0; i < kTrailing; ++i) {
-            a.fail_send(kBad + 1 + i, IBV_WC_WR_FLUSH_ERR);
-        }
-        a.expect_silence(10);
-        b.expect_silence(10);
+    Ground ground(context, first, second);
+    Endpoint& a = ground.pair.a;
+    Endpoint& b = ground.pair.b;
+    const Layout victim(kTrailingAt, 100);
+    fill(context.source, victim, fresh_seed());
+    fill_background(context.target, victim);
+    if (scenario.before) {
+        scenario.before(ground);
     }
+    const bool b_is_alive = !scenario.before;
+    const bool b_receives = scenario.peer_receives && b_is_alive;
+    post_receives(ground, scenario, b_receives);
+    fail_requester(ground, scenario, b_is_alive && (second.access & IBV_ACCESS_REMOTE_READ) != 0);
+    if (scenario.peer == Peer::Dies) {
+        b.fail_receive(0, scenario.receive_status);
+        flush_receives(b, 1);
+        expect_state(b, IBV_QPS_ERR, "responder");
+    } else if (b_is_alive) {
+        end_responder(b, scenario, b_receives);
+    }
+    if (!scenario.found_late) {
+        verify(context.target, victim, 0, 0);
+    }
+    // What is posted to a dead queue pair comes back at once.
+    for (SendRequest& request : trailing(context)) {
+        a.post(request);
+    }
+    flush_trailing(a);
+    a.expect_silence(10);
+    b.expect_silence(10);
+}
+
+void run(Context& context, const Scenario& scenario) {
+    fail_both(context, scenario);
     Pair fresh(context.device(), context.options());
     run_transfer(context.source, context.target, fresh.a, fresh.b, {Op::Send, 5000});
     run_transfer(context.source, context.target, fresh.b, fresh.a, {Op::Write, 5000});

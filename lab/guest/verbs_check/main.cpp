@@ -7,16 +7,19 @@
 // both sides and, after errors, what happens to everything else that was outstanding. It only uses
 // libibverbs, so the same program runs on our card and on soft-RoCE, which then serves as the second opinion.
 //
-//   verbs_check [--device NAME] [--gid-index N] [--only PATTERN]...    run the cases (all, or those that
-//   contain
-//                                                                      PATTERN or match it as a shell
-//                                                                      pattern)
-//   verbs_check --list                                                 name the cases; needs no device
-//   verbs_check --corrupt                                              plant wrong bytes in the source and
-//   find them verbs_check --stress SECONDS [--pairs N] [--window N] [--seed N]   random requests on N pairs,
-//   N outstanding each verbs_check --large                                                messages up to the
-//   2 GiB limit (1 GiB of memory) Also: --skip PATTERN leaves cases out, --patience MS is how long a
-//   completion may take (20000), --verbose shows times.
+//   verbs_check                    run all cases on the only device
+//     --device NAME                on this device
+//     --gid-index N                with this GID (else: the first RoCE v2 one made of an IPv4 address)
+//     --only PATTERN               only cases that contain PATTERN or match it as a shell pattern
+//     --skip PATTERN               all but those; both may be given several times
+//     --patience MS                how long a completion may take (20000)
+//     --verbose                    show how long each case took
+//   verbs_check --list             name the cases; needs no device
+//   verbs_check --corrupt          plant wrong bytes in the source and find them
+//   verbs_check --large            messages up to the 2 GiB limit; a minute or two
+//   verbs_check --stress SECONDS   random requests
+//     --pairs N --window N         on so many pairs of queue pairs (4), so many outstanding on each (8)
+//     --seed N                     the same ones again (1)
 //
 // Output: one line per case, 'ok NAME', 'FAIL NAME: reason' or 'skip NAME: reason', and at the end
 // 'verbs_check: N passed, N failed'. Exit code: 0 all passed, 1 something failed, 2 usage,
