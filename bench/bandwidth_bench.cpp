@@ -20,9 +20,9 @@ using sim::Op;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 /// Larger than the caches: an application's data is not in the server's L1. Each round walks over all of it.
 constexpr std::size_t kBuffer = 64 * kMiB;
-constexpr int kRounds = 9;
+constexpr int kRounds = 15;
 /// Requests per doorbell of small messages, and bytes posted ahead of large ones.
-constexpr std::size_t kBatch = 16;
+constexpr std::size_t kBatch = 32;
 constexpr std::size_t kAhead = 16 * kMiB;
 constexpr std::uint32_t kDepth = 255;
 
@@ -42,10 +42,11 @@ class Transfer {
         const std::size_t ahead = std::clamp<std::size_t>(kAhead / size_, 2, kDepth - kBatch);
         const std::size_t batch = std::min(kBatch, std::max<std::size_t>(1, ahead / 4));
         std::size_t posted = 0;
-        std::size_t done = 0;
+        std::size_t sent = 0;
+        std::size_t received = op_ == Op::Send ? 0 : count;
         const auto begin = Clock::now();
-        while (done < count) {
-            while (posted < count && posted - done + batch <= ahead) {
+        while (std::min(sent, received) < count) {
+            while (posted < count && posted + batch <= std::min(sent, received) + ahead) {
                 post(posted, std::min(batch, count - posted));
                 posted += std::min(batch, count - posted);
             }
@@ -53,7 +54,7 @@ class Transfer {
             const std::size_t got = cq_->poll(completions);
             for (std::size_t i = 0; i < got; ++i) {
                 sim::require(completions[i].status == sim::Status::Ok, "transfer failed");
-                done += completions[i].receive ? 0 : completions[i].wr_id;
+                (completions[i].receive ? received : sent) += completions[i].wr_id;
             }
         }
         return seconds_since(begin);
@@ -76,13 +77,14 @@ class Transfer {
   private:
     [[nodiscard]] std::size_t place(std::size_t i) const { return hot_ ? 0 : i * size_; }
 
-    /// One doorbell's worth of requests; the last one is signalled and carries their number.
+    /// One doorbell's worth of requests; the last one is signalled and carries their number, a receive its
+    /// own.
     void post(std::size_t first, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             const bool reads = op_ == Op::Read;
             const std::size_t at = place(first + i);
             if (op_ == Op::Send) {
-                peer_->stage(sim::ReceiveRequest{.wr_id = 0, .sges = {to_.sge(at, size_)}});
+                peer_->stage(sim::ReceiveRequest{.wr_id = 1, .sges = {to_.sge(at, size_)}});
             }
             client_->stage(sim::SendRequest{.wr_id = count,
                                             .op = op_,

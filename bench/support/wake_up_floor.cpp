@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <new>
 
 #include "guest_sim/error.hpp"
@@ -21,7 +23,21 @@ namespace ernic::bench {
 namespace {
 
 /// vfio-user header, region access, 8 bytes.
+constexpr std::array<std::size_t, 3> kParts = {16, 16, 8};
 constexpr std::size_t kDoorbellMessage = 16 + 16 + 8;
+/// Descriptors a vfio-user message may carry.
+constexpr std::size_t kFdRoom = CMSG_SPACE(16 * sizeof(int));
+
+ssize_t receive(int socket, std::array<char, 4096>& buffer) {
+    alignas(cmsghdr) std::array<char, kFdRoom> control;
+    iovec room{buffer.data(), buffer.size()};
+    msghdr message{};
+    message.msg_iov = &room;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    return ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+}
 
 }  // namespace
 
@@ -30,7 +46,7 @@ WakeUpFloor::WakeUpFloor() {
     if (memory == MAP_FAILED) {
         guest_sim::throw_errno("mmap");
     }
-    shared_ = new (memory) Shared{0, false, false};
+    shared_ = new (memory) Shared{};
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
         guest_sim::throw_errno("socketpair");
@@ -61,16 +77,25 @@ void WakeUpFloor::serve(int socket, Shared& shared) {
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &wanted);
     std::array<char, 4096> buffer{};
     shared.ready.store(true);
+    std::uint64_t number = 0;
     for (;;) {
         if (!shared.spinning.load(std::memory_order_relaxed)) {
             std::array<epoll_event, 16> events{};
             ::epoll_wait(epoll, events.data(), events.size(), -1);
         }
-        const ssize_t size = ::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+        const bool exchanging = shared.exchanging.load(std::memory_order_relaxed);
+        const ssize_t size =
+            exchanging ? receive(socket, buffer) : ::recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
         if (size == 0) {
             ::_exit(0);
         }
-        if (size == static_cast<ssize_t>(kDoorbellMessage)) {
+        if (size == static_cast<ssize_t>(kDoorbellMessage) && exchanging) {
+            const Request request = shared.requests[number % kSlots];
+            std::memcpy(&shared.data[1], &shared.data[0], sizeof(Request));
+            Completion& completion = shared.completions[number % kSlots];
+            completion.words = {request.words[0], request.words[1], request.words[7]};
+            completion.number.store(++number, std::memory_order_release);
+        } else if (size == static_cast<ssize_t>(kDoorbellMessage)) {
             shared.received.store(shared.received.load(std::memory_order_relaxed) + 1,
                                   std::memory_order_release);
         }
@@ -85,6 +110,31 @@ double WakeUpFloor::round_trip() {
     while (shared_->received.load(std::memory_order_acquire) != sent_) {
     }
     return seconds_since(begin);
+}
+
+double WakeUpFloor::exchange() {
+    std::array<char, kDoorbellMessage> bytes{};
+    std::array<iovec, kParts.size()> parts{};
+    char* next = bytes.data();
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        parts[i] = {next, kParts[i]};
+        next += kParts[i];
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const std::size_t slot = exchanged_ % kSlots;
+    shared_->requests[slot].words.fill(exchanged_);
+    ++exchanged_;
+    const auto begin = Clock::now();
+    ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    while (shared_->completions[slot].number.load(std::memory_order_acquire) != exchanged_) {
+    }
+    return seconds_since(begin);
+}
+
+void WakeUpFloor::set_exchanging(bool exchanging) {
+    shared_->exchanging.store(exchanging);
 }
 
 void WakeUpFloor::set_spinning(bool spinning) {

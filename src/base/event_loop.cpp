@@ -10,10 +10,11 @@
 namespace ernic {
 
 namespace {
-constexpr Nanoseconds kLongestSpin = 1'000'000;
-}  // namespace
-namespace {
 
+constexpr Nanoseconds kLongestSpin = 1'000'000;
+/// How long work that never ends may keep the loop from its descriptors and timers, give or take one step.
+constexpr Nanoseconds kLongestWork = 100'000;
+constexpr int kStepsPerRound = 64;
 /// Timers of one round: each may fail a queue pair, which takes a microsecond or two, and thousands may be
 /// due at once.
 constexpr int kTimersPerRound = 64;
@@ -104,12 +105,31 @@ void EventLoop::run_timers() {
     }
 }
 
+bool EventLoop::work() {
+    if (!worker_ || !worker_()) {
+        return false;
+    }
+    // A look at the descriptors is a system call, which costs as much as copying tens of kilobytes.
+    const Nanoseconds begin = clock_.now();
+    for (int left = kStepsPerRound; left != 0; --left) {
+        if (!worker_()) {
+            return false;
+        }
+        if (clock_.now() - begin >= kLongestWork) {
+            break;
+        }
+    }
+    return true;
+}
+
 void EventLoop::spin() {
     const Nanoseconds begin = clock_.now();
     Nanoseconds last_progress = begin;
     while (!stopped_) {
         const bool progress = poller_();
-        if (worker_ && worker_()) {
+        // Without progress there is nothing new for the worker, and each round is latency for the next
+        // message.
+        if (progress && work()) {
             work_left_ = true;
             return;
         }
@@ -128,7 +148,7 @@ void EventLoop::spin() {
 void EventLoop::run_once(bool may_block) {
     const int events = wait(may_block ? wait_time() : 0);
     run_timers();
-    work_left_ = worker_ && worker_();
+    work_left_ = work();
     if (events > 0 && !work_left_ && busy_poll_ != 0 && poller_ && may_block) {
         spin();
     }

@@ -55,7 +55,8 @@ class EventLoop {
     void modify(int fd, std::uint32_t events);
     void remove(int fd);
 
-    /// `worker` does one budgeted step (well under a millisecond) and returns true while it has more to do.
+    /// `worker` does one budgeted step (some tens of microseconds) and returns true while it has more to do.
+    /// It is called again, for about 100 µs, before descriptors and timers have their turn.
     void set_worker(std::function<bool()> worker) { worker_ = std::move(worker); }
 
     /// While the busy-poll window is open, `poller` is called instead of sleeping; true means it made
@@ -80,6 +81,8 @@ class EventLoop {
     int wait(std::int64_t nanoseconds);
     void run_timers();
     void spin();
+    /// Runs the worker until it has nothing to do or has had its time; true while there is more.
+    bool work();
 
     const Clock& clock_;
     UniqueFd epoll_;

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kMaxInFlight = 256;
 inline constexpr std::uint64_t kMaxBytesInFlight = 8 * 1024 * 1024;
 /// Work requests one QP may run before it goes to the back of the queue.
 inline constexpr std::uint32_t kRequestsPerTurn = 64;
-/// What one step of the engine may do before the event loop looks at the socket: at most about 200 µs.
+/// What one step of the engine may do before the event loop looks at the socket: at most about 100 µs.
 inline constexpr std::uint64_t kBytesPerStep = 512 * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
 /// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and

@@ -185,11 +185,11 @@ TEST_F(Rc, AtomicsReturnTheOriginalAndChangeTheTarget) {
     target.memory.set(start, 8);
     const auto run = [&](Op op, std::uint64_t compare, std::uint64_t swap_add) {
         pair.first->post_send({.op = op,
-                           .sges = {result.sge(16, 8)},
-                           .remote_va = target.va + 8,
-                           .rkey = target.key,
-                           .compare = compare,
-                           .swap_add = swap_add});
+                               .sges = {result.sge(16, 8)},
+                               .remote_va = target.va + 8,
+                               .rkey = target.key,
+                               .compare = compare,
+                               .swap_add = swap_add});
         EXPECT_EQ(cq->wait().status, Status::Ok);
         return result.memory.get<std::uint64_t>(16);
     };
