@@ -209,11 +209,14 @@ TEST_F(EventLoopTest, ADueTimerKeepsTheLoopFromBlocking) {
 
 TEST_F(EventLoopTest, WorkLeftKeepsTheLoopFromBlocking) {
     int steps = 0;
-    loop_.set_worker([&] { return ++steps < 3; });
+    loop_.set_worker([&] {
+        clock_.advance(1'000'000);
+        return ++steps < 6;
+    });
     for (int i = 0; i < 3; ++i) {
         loop_.run_once(i != 0);  // the first round has no work yet and would sleep
     }
-    EXPECT_EQ(steps, 3);
+    EXPECT_EQ(steps, 6) << "two steps of a millisecond are more than a round's time";
 }
 
 TEST_F(EventLoopTest, DescriptorsAreServedBetweenStepsOfLongWork) {
