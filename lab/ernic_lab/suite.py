@@ -30,6 +30,21 @@ def outcomes(text):
     return found
 
 
+def miscounted(text, results):
+    """What the suite's own totals say against `results`; empty when they agree."""
+    ran = re.search(r"^Ran (\d+) tests?", text, re.M)
+    said = re.search(r"^(?:OK|FAILED)(?: \((.*)\))?$", text, re.M)
+    if not ran or not said:
+        return ["the totals are missing"]
+    totals = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", said[1] or "")}
+    wanted = {"tests": int(ran[1]), "FAIL": totals.get("failures", 0), "ERROR": totals.get("errors", 0),
+              "skipped": totals.get("skipped", 0)}
+    found = {kind: sum(outcome == kind for outcome, _ in results.values()) for kind in ("FAIL", "ERROR", "skipped")}
+    found["tests"] = len(results)
+    return [f"{kind}: the suite says {wanted[kind]}, its lines {found[kind]}" for kind in wanted
+            if wanted[kind] != found[kind]]
+
+
 def failure_message(text, test):
     """The last line of a failed test's traceback."""
     part = re.search(rf"^(?:ERROR|FAIL): .*\({re.escape(test)}\).*?\n(.*?)(?=^=====|^-----+\nRan )", text, re.M | re.S)

@@ -24,7 +24,7 @@ def interface(lab):
     speed = lab.guest.check(f"ethtool {net}")
     require("Speed: 100000Mb/s" in speed and "Link detected: yes" in speed, speed)
     require(len(lab.guest.check(f"ethtool -S {net}").splitlines()) > 20, "ethtool -S shows next to nothing")
-    lab.guest.check(f"ethtool -m {net}; ip -s link show {net}")
+    lab.guest.check(f"ethtool -m {net} && ip -s link show {net}")
     return " ".join(lab.guest.check(f"ip -br link show {net}").split())
 
 

@@ -24,6 +24,8 @@ def rdma_core_tests(lab):
     (lab.run_dir / "rdma-core-tests.log").write_text(result.out)
     require("\nRan " in result.out, f"the suite did not finish: {result.out[-1500:]}")
     results = suite.outcomes(result.out)
+    wrong = suite.miscounted(result.out, results)
+    require(not wrong, f"tests were overlooked: {wrong}")
     # These choose at random whether they ask for something the provider lacks.
     for rule in wanted["repeat_until_run"]:
         for test in rule["tests"]:

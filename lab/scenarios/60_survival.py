@@ -28,7 +28,7 @@ def loop(lab, action, quick=2):
 def module_reload(lab):
     """ionic_rdma and ionic are unloaded and loaded."""
     def action():
-        lab.guest.check("rmmod ionic_rdma; modprobe -r ionic && modprobe ionic && udevadm settle && "
+        lab.guest.check("rmmod ionic_rdma && modprobe -r ionic && modprobe ionic && udevadm settle && "
                         "modprobe ionic_rdma && udevadm settle", 120)
     return loop(lab, action)
 
@@ -63,8 +63,8 @@ def queue_change(lab):
     """Ring sizes and channel counts change, which makes the driver rebuild its queues."""
     net = lab.card.net
     return loop(lab, lambda: lab.guest.check(
-        f"ethtool -G {net} rx 512 tx 512; ethtool -G {net} rx 1024 tx 1024; "
-        f"ethtool -L {net} combined 1; ethtool -L {net} combined 2"))
+        f"ethtool -G {net} rx 512 tx 512 && ethtool -G {net} rx 1024 tx 1024 && "
+        f"ethtool -L {net} combined 1 && ethtool -L {net} combined 2"))
 
 
 @scenario("survive-reboot", boot="own")

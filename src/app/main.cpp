@@ -49,6 +49,9 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     const log::Logger log(std::move(sink), "app");
     const SystemClock clock;
     EventLoop loop(clock);
+    if (const Status usable = loop.usable(); !usable) {
+        return give_up(usable.error());
+    }
     loop.set_busy_poll(options.busy_poll);
     auto signals = Signals::watch(loop, [&](int signal) {
         log.info("signal {}: ending", signal);

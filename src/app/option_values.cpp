@@ -135,7 +135,8 @@ Result<Nanoseconds> parse_interval(std::string_view option, std::string_view tex
     const auto seconds = number<double>(text);
     if (!seconds) {
         return invalid(fmt::format(
-            "{} '{}' is not a number: write seconds such as '5', or '0' for only at exit", option, text));
+            "{} '{}' is not a number: write seconds such as '5', or '0' for only at start and exit", option,
+            text));
     }
     // Written so that NaN is refused as well.
     const bool valid = *seconds == 0 || (*seconds >= kShortestInterval && *seconds <= kLongestInterval);

@@ -58,7 +58,8 @@ class Parser {
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
         value("--stats-interval", raw_.stats_interval, "SECONDS",
-              "Rewrite the statistics file this often when numbers\nchanged, 0 = only at exit (default: 5)");
+              "Rewrite the statistics file this often when numbers\nchanged, 0 = only at start and exit "
+              "(default: 5)");
         value("-l,--log-file", raw_.log_file, "FILE", "Append the log here (default: standard error)");
         value("-L,--log-level", raw_.log_level, "LEVEL",
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");

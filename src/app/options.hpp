@@ -23,7 +23,7 @@ struct Options {
     BackendSpec backend;
     wire::MacAddress mac;
     std::string stats_file;                       ///< empty: no statistics file
-    Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at exit
+    Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     std::string log_file;                         ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/bytes.hpp"
 
@@ -18,6 +17,9 @@ namespace {
 Error failed(const std::string& path, int error) {
     return {Errc::Io, fmt::format("cannot write statistics file '{}': {}", path, std::strerror(error))};
 }
+
+/// Bytes of one write: some tens of microseconds of copying into the page cache.
+constexpr std::size_t kPiece = 64 * 1024;
 
 /// Writes all of `data`. Fails: false with errno set.
 bool write_all(int fd, std::string_view data) {
@@ -68,47 +70,88 @@ Result<StatsFile> StatsFile::open(const std::string& path, const metrics::Regist
     return file;
 }
 
-std::string StatsFile::text() const {
-    return registry_->to_json().dump(2) + "\n";
+void StatsFile::read(Rewrite& rewrite) {
+    if (rewrite.text.empty() || rewrite.text.back().size() >= kPiece) {
+        rewrite.text.emplace_back();
+        rewrite.text.back().reserve(kPiece + kPiece / 4);
+    }
+    std::string& piece = rewrite.text.back();
+    rewrite.complete = !rewrite.report.step(piece);
+    if (rewrite.complete || piece.size() >= kPiece) {
+        // Equal text is cut at equal places. Each old piece goes when it has been looked at, because giving
+        // megabytes back at once takes a millisecond.
+        const std::size_t index = rewrite.text.size() - 1;
+        rewrite.changed = rewrite.changed || index >= last_.size() || piece != last_[index];
+        if (index < last_.size()) {
+            std::string().swap(last_[index]);
+        }
+    }
 }
 
-Status StatsFile::replace(const std::string& text) {
-    const std::string path = directory_ + "/" + name_;
+bool StatsFile::create(Rewrite& rewrite) const {
     // Left behind by a killed process with the same number, or planted: either way not ours to write through.
     unlinkat(directory_fd_.get(), new_name_.c_str(), 0);
     constexpr mode_t kEverybodyMayRead = 0644;
-    UniqueFd fd(openat(directory_fd_.get(), new_name_.c_str(), kOpenFlags, kEverybodyMayRead));
-    if (!fd) {
-        return failed(path, errno);
+    rewrite.fd = UniqueFd(openat(directory_fd_.get(), new_name_.c_str(), kOpenFlags, kEverybodyMayRead));
+    return rewrite.fd.valid();
+}
+
+bool StatsFile::put(Rewrite& rewrite) {
+    if (!rewrite.fd && !create(rewrite)) {
+        return false;
     }
-    if (!write_all(fd.get(), text) ||
-        renameat(directory_fd_.get(), new_name_.c_str(), directory_fd_.get(), name_.c_str()) != 0) {
-        const int error = errno;
+    if (rewrite.written < rewrite.text.size()) {
+        return write_all(rewrite.fd.get(), rewrite.text[rewrite.written++]);
+    }
+    return renameat(directory_fd_.get(), new_name_.c_str(), directory_fd_.get(), name_.c_str()) == 0;
+}
+
+Error StatsFile::give_up(int error) {
+    if (rewrite_->fd) {
         unlinkat(directory_fd_.get(), new_name_.c_str(), 0);
-        return failed(path, error);
     }
-    return Done{};
+    rewrite_.reset();
+    last_.clear();  // no longer whole, and the next rewrite must not find itself unchanged
+    return failed(directory_ + "/" + name_, error);
+}
+
+Result<StatsFile::Progress> StatsFile::step() {
+    if (!rewrite_) {
+        rewrite_.emplace(*registry_);
+    }
+    if (!rewrite_->complete) {
+        read(*rewrite_);
+        return Progress::More;
+    }
+    if (!rewrite_->changed) {
+        last_ = std::move(rewrite_->text);
+        rewrite_.reset();
+        return Progress::Unchanged;
+    }
+    const bool was_last = rewrite_->written == rewrite_->text.size();
+    if (!put(*rewrite_)) {
+        return give_up(errno);
+    }
+    if (!was_last) {
+        return Progress::More;
+    }
+    last_ = std::move(rewrite_->text);
+    rewrite_.reset();
+    return Progress::Written;
 }
 
 Status StatsFile::write() {
-    std::string now = text();
-    Status written = replace(now);
-    if (written) {
-        last_ = std::move(now);
+    rewrite_.reset();
+    last_.clear();  // written in any case
+    for (;;) {
+        const Result<Progress> progress = step();
+        if (!progress) {
+            return progress.error();
+        }
+        if (progress.value() != Progress::More) {
+            return Done{};
+        }
     }
-    return written;
-}
-
-Result<bool> StatsFile::write_if_changed() {
-    std::string now = text();
-    if (now == last_) {
-        return false;
-    }
-    if (Status written = replace(now); !written) {
-        return written.error();
-    }
-    last_ = std::move(now);
-    return true;
 }
 
 }  // namespace ernic::app

@@ -36,6 +36,16 @@ class StatsFileTest : public testing::Test {
             std::distance(fs::directory_iterator(directory_), fs::directory_iterator{}));
     }
 
+    /// All steps of one rewrite.
+    static StatsFile::Progress rewrite(StatsFile& file) {
+        for (;;) {
+            const auto progress = file.step();
+            if (progress.value() != StatsFile::Progress::More) {
+                return progress.value();
+            }
+        }
+    }
+
     fs::path directory_;
     metrics::Counter messages_;
     metrics::Registry registry_;
@@ -53,11 +63,60 @@ TEST_F(StatsFileTest, IsWrittenAtOpeningAndHoldsTheNumbers) {
 TEST_F(StatsFileTest, IsRewrittenOnlyWhenANumberChanged) {
     auto file = StatsFile::open(path(), registry_);
     ASSERT_TRUE(file.ok());
-    EXPECT_FALSE(file.value().write_if_changed().value());
+    EXPECT_EQ(rewrite(file.value()), StatsFile::Progress::Unchanged);
     messages_.add();
-    EXPECT_TRUE(file.value().write_if_changed().value());
-    EXPECT_FALSE(file.value().write_if_changed().value());
+    EXPECT_EQ(rewrite(file.value()), StatsFile::Progress::Written);
+    EXPECT_EQ(rewrite(file.value()), StatsFile::Progress::Unchanged);
     EXPECT_EQ(nlohmann::json::parse(read(path()))["card"]["messages"], 1);
+}
+
+TEST_F(StatsFileTest, ALongListIsReadAndWrittenInManySmallSteps) {
+    constexpr std::uint64_t kRows = 10'000;
+    std::uint64_t read_rows = 0;
+    std::uint64_t last_value = 0;
+    registry_.add_list("rows", [&] {
+        return [&, row_number = std::uint64_t{0}](metrics::Row& row) mutable {
+            row.add("number", row_number);
+            row.add("words", "a value of some length that fills the file");
+            row.add("value", row_number + 1 == kRows ? last_value : 0);
+            ++read_rows;
+            return ++row_number != kRows;
+        };
+    });
+    auto file = StatsFile::open(path(), registry_);
+    ASSERT_TRUE(file.ok());
+    const auto old_size = fs::file_size(path());
+    EXPECT_GT(old_size, 500'000U);
+    EXPECT_EQ(rewrite(file.value()), StatsFile::Progress::Unchanged);
+
+    last_value = 7;
+    StatsFile::Progress progress = StatsFile::Progress::More;
+    for (std::uint64_t before = 0; progress == StatsFile::Progress::More; before = read_rows) {
+        progress = file.value().step().value();
+        EXPECT_LE(read_rows - before, before == 0 ? 3 * kRows : 200U);
+        if (progress == StatsFile::Progress::More) {
+            EXPECT_EQ(fs::file_size(path()), old_size) << "the old file stays until the new one is whole";
+        }
+    }
+    const auto all = nlohmann::json::parse(read(path()));
+    EXPECT_EQ(all["rows"].size(), kRows);
+    EXPECT_EQ(all["rows"][kRows - 1]["value"], 7);
+    EXPECT_EQ(all["card"]["messages"], 0);
+}
+
+TEST_F(StatsFileTest, TheLastWriteIsCompleteWhateverWasUnderWay) {
+    auto file = StatsFile::open(path(), registry_);
+    ASSERT_TRUE(file.ok());
+    for (int steps = 1; steps <= 3; ++steps) {
+        messages_.add();
+        for (int i = 0; i < steps; ++i) {
+            ASSERT_EQ(file.value().step().value(), StatsFile::Progress::More);
+        }
+        messages_.add();
+        ASSERT_TRUE(file.value().write().ok());
+        EXPECT_EQ(nlohmann::json::parse(read(path()))["card"]["messages"], messages_.value());
+        EXPECT_EQ(files(), 1U) << steps;
+    }
 }
 
 TEST_F(StatsFileTest, AReaderKeepsTheOldFileWhileTheNewOneTakesItsPlace) {

@@ -15,10 +15,17 @@ StatsWriter::StatsWriter(EventLoop& loop, StatsFile file, Nanoseconds interval, 
 }
 
 void StatsWriter::tick() {
-    if (const Result<bool> written = file_.write_if_changed(); !written) {
-        log_.warn_limited(limiter_, "{}", written.error().message);
+    const Nanoseconds now = loop_.clock().now();
+    if (!under_way_) {
+        begin_ = now;
     }
-    timer_.arm(loop_.clock().now() + interval_);
+    const Result<StatsFile::Progress> progress = file_.step();
+    if (!progress) {
+        log_.warn_limited(limiter_, "{}", progress.error().message);
+    }
+    under_way_ = progress && progress.value() == StatsFile::Progress::More;
+    // Between two steps descriptors and work have their turn.
+    timer_.arm(under_way_ ? now : begin_ + interval_);
 }
 
 }  // namespace ernic::app

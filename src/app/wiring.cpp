@@ -48,6 +48,9 @@ struct Instance::Parts {
         : segment(options.backend.mode),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           card({.mac = options.mac, .profile = {}, .sink = nullptr}, server, loop, registry, log) {
+        if (options.backend.kind == BackendSpec::Kind::None) {
+            segment.close();
+        }
         auto rdma = std::make_unique<ionic::RdmaCard>(card.profile().rdma, options.mac, server,
                                                       card.interrupts(), loop, segment, registry, log);
         card.attach_rdma(std::move(rdma));

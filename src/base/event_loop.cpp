@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <string>
 
 namespace ernic {
 
@@ -38,6 +40,22 @@ void Timer::cancel() {
 EventLoop::EventLoop(const Clock& clock) : clock_(clock), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
 }
 EventLoop::~EventLoop() = default;
+
+Status EventLoop::usable() const {
+    if (!epoll_) {
+        return Error{Errc::Io, "cannot make an epoll descriptor"};
+    }
+    epoll_event event{};
+    const timespec at_once{0, 0};
+    if (epoll_pwait2(epoll_.get(), &event, 1, &at_once, nullptr) >= 0) {
+        return Done{};
+    }
+    if (errno == ENOSYS) {
+        return Error{Errc::Unsupported,
+                     "this kernel lacks the system call epoll_pwait2: Linux 5.11 or newer is needed"};
+    }
+    return Error{Errc::Io, std::string("cannot wait for events: ") + std::strerror(errno)};
+}
 
 void EventLoop::add(int fd, std::uint32_t events, FdHandler handler) {
     handlers_[fd] = std::make_shared<FdHandler>(std::move(handler));
@@ -124,32 +142,33 @@ bool EventLoop::work() {
 
 void EventLoop::spin() {
     const Nanoseconds begin = clock_.now();
-    Nanoseconds last_progress = begin;
     while (!stopped_) {
         const bool progress = poller_();
         // Without progress there is nothing new for the worker, and each round is latency for the next
         // message.
-        if (progress && work()) {
-            work_left_ = true;
-            return;
-        }
+        work_left_ = progress && work();
         const Nanoseconds now = clock_.now();
         if (progress) {
-            last_progress = now;
+            last_progress_ = now;
         }
+        window_open_ = now - last_progress_ <= busy_poll_;
         const bool timer_due = !timers_.empty() && timers_.begin()->first <= now;
         // However busy the polled descriptor is, the others get their turn within a millisecond.
-        if (timer_due || now - last_progress > busy_poll_ || now - begin > kLongestSpin) {
+        if (work_left_ || !window_open_ || timer_due || now - begin > kLongestSpin) {
             return;
         }
     }
 }
 
 void EventLoop::run_once(bool may_block) {
-    const int events = wait(may_block ? wait_time() : 0);
+    const int events = wait(may_block && !window_open_ ? wait_time() : 0);
     run_timers();
     work_left_ = work();
-    if (events > 0 && !work_left_ && busy_poll_ != 0 && poller_ && may_block) {
+    if (events > 0 && busy_poll_ != 0 && poller_) {
+        window_open_ = true;
+        last_progress_ = clock_.now();
+    }
+    if (window_open_ && !work_left_ && may_block) {
         spin();
     }
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "base/result.hpp"
 
 namespace ernic {
 
@@ -49,6 +50,10 @@ class EventLoop {
     ~EventLoop();
     EventLoop(const EventLoop&) = delete;
     EventLoop& operator=(const EventLoop&) = delete;
+
+    /// Whether this kernel has what the loop needs; to be asked once before run(), which would spin without
+    /// it. Fails: Unsupported or Io with one sentence.
+    [[nodiscard]] Status usable() const;
 
     /// Watches `fd` (EPOLLIN etc.). The caller keeps owning it and must remove it before closing it.
     void add(int fd, std::uint32_t events, FdHandler handler);
@@ -91,6 +96,9 @@ class EventLoop {
     std::function<bool()> worker_;
     std::function<bool()> poller_;
     Nanoseconds busy_poll_ = 0;
+    /// The busy-poll window is open, though the loop may be looking at something else meanwhile.
+    bool window_open_ = false;
+    Nanoseconds last_progress_ = 0;
     bool work_left_ = false;
     bool stopped_ = false;
 };

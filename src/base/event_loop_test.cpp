@@ -3,15 +3,38 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
 
 namespace ernic {
 namespace {
+
+/// From now on this process is on a kernel without `call`.
+void remove_system_call(unsigned call) {
+    std::array<sock_filter, 4> program = {{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    }};
+    const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+        _exit(2);
+    }
+}
 
 struct Pipe {
     Pipe() {
@@ -255,6 +278,35 @@ TEST_F(EventLoopTest, SpinsForTheWindowAfterProgressThenSleeps) {
     loop_.run_once(true);
     // The window opens again at 60 and is over after 160: the polls at 90, 120, 150 and 180.
     EXPECT_EQ(polls, 6);
+}
+
+TEST_F(EventLoopTest, AKernelThatIsTooOldIsToldAtOnce) {
+    EXPECT_TRUE(loop_.usable().ok());
+    const pid_t child = fork();
+    if (child == 0) {
+        remove_system_call(SYS_epoll_pwait2);
+        const Status usable = loop_.usable();
+        _exit(!usable && usable.error().message.find("Linux 5.11") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+TEST_F(EventLoopTest, ALongWindowStaysOpenAcrossLooksAtTheDescriptors) {
+    int polls = 0;
+    loop_.set_busy_poll(5'000'000);
+    loop_.set_poller([&] {
+        clock_.advance(100'000);
+        ++polls;
+        return false;
+    });
+    loop_.add(pipe_.fd(), EPOLLIN, [&](std::uint32_t) { pipe_.take(); });
+    pipe_.put();
+    for (int i = 0; i < 5; ++i) {
+        loop_.run_once(true);  // would hang if it slept within the window
+    }
+    EXPECT_EQ(polls, 51) << "every 100 us until 5 ms have passed";
 }
 
 TEST_F(EventLoopTest, WithoutAWindowNeverPolls) {

@@ -66,23 +66,18 @@ class Logger {
         write(Level::Debug, format, std::forward<Args>(args)...);
     }
 
-    /// warn(), at most once a second per limiter; the next line says how many were hidden.
+    /// At most once a second per limiter; the next line says how many were hidden.
+    template <typename... Args>
+    void error_limited(Limiter& limiter, fmt::format_string<Args...> format, Args&&... args) const {
+        write_limited(Level::Error, limiter, format, std::forward<Args>(args)...);
+    }
     template <typename... Args>
     void warn_limited(Limiter& limiter, fmt::format_string<Args...> format, Args&&... args) const {
-        if (!on(Level::Warn)) {
-            return;
-        }
-        const Nanoseconds now = SystemClock().now();
-        if (limiter.last != 0 && now - limiter.last < 1'000'000'000U) {
-            ++limiter.hidden;
-            return;
-        }
-        std::string text = fmt::format(format, std::forward<Args>(args)...);
-        if (limiter.hidden != 0) {
-            text += fmt::format(" ({} similar lines hidden)", limiter.hidden);
-        }
-        limiter = {now, 0};
-        sink_->write(Level::Warn, component_, text);
+        write_limited(Level::Warn, limiter, format, std::forward<Args>(args)...);
+    }
+    template <typename... Args>
+    void info_limited(Limiter& limiter, fmt::format_string<Args...> format, Args&&... args) const {
+        write_limited(Level::Info, limiter, format, std::forward<Args>(args)...);
     }
 
     /// The same sink under another component name.
@@ -96,6 +91,25 @@ class Logger {
         if (on(level)) {
             sink_->write(level, component_, fmt::format(format, std::forward<Args>(args)...));
         }
+    }
+
+    template <typename... Args>
+    void write_limited(Level level, Limiter& limiter, fmt::format_string<Args...> format,
+                       Args&&... args) const {
+        if (!on(level)) {
+            return;
+        }
+        const Nanoseconds now = SystemClock().now();
+        if (limiter.last != 0 && now - limiter.last < 1'000'000'000U) {
+            ++limiter.hidden;
+            return;
+        }
+        std::string text = fmt::format(format, std::forward<Args>(args)...);
+        if (limiter.hidden != 0) {
+            text += fmt::format(" ({} similar lines hidden)", limiter.hidden);
+        }
+        limiter = {now, 0};
+        sink_->write(level, component_, text);
     }
 
     std::shared_ptr<Sink> sink_;

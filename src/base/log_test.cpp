@@ -67,6 +67,16 @@ TEST_F(LoggerTest, ALimitedLineIsPrintedOnceASecondAndCountsWhatItHid) {
     EXPECT_EQ(limiter.hidden, 0U);
 }
 
+TEST_F(LoggerTest, LinesOfEveryLevelCanBeLimited) {
+    Limiter info;
+    Limiter error;
+    for (int i = 0; i < 3; ++i) {
+        log_.info_limited(info, "i{}", i);
+        log_.error_limited(error, "e{}", i);
+    }
+    EXPECT_THAT(sink_->lines, ElementsAre("unit: i0", "unit: e0"));
+}
+
 TEST_F(LoggerTest, ALimitedLineBelowTheLevelIsNotCounted) {
     sink_->set_level(Level::Error);
     Limiter limiter;

@@ -13,13 +13,11 @@ namespace ernic {
 enum class Errc {
     InvalidArgument,
     OutOfRange,
-    NotFound,
     AlreadyExists,
     NoSpace,
     PermissionDenied,
     Unsupported,
     Io,
-    Closed,
     Busy,
 };
 
@@ -29,12 +27,14 @@ struct Error {
     std::string message;
 };
 
-/// A value or an Error; cannot be ignored.
+/// A value or an Error; cannot be ignored. Both convert to it, so that a function just returns either.
 template <typename T>
 class [[nodiscard]] Result {
   public:
-    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+    Result(T value)
+        : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+    Result(Error error)                                        // NOLINT(google-explicit-constructor)
+        : state_(std::in_place_index<1>, std::move(error)) {}
 
     [[nodiscard]] bool ok() const { return state_.index() == 0; }
     explicit operator bool() const { return ok(); }

@@ -56,7 +56,6 @@ class Card final : public pci::Function {
     /// For the RDMA half: how its event queues reach the guest, and the LIF counters it adds to.
     [[nodiscard]] Interrupts& interrupts() { return interrupts_; }
     [[nodiscard]] TrafficStats& stats() { return stats_; }
-    [[nodiscard]] Doorbells& doorbells() { return doorbells_; }
     [[nodiscard]] const Profile& profile() const { return options_.profile; }
     [[nodiscard]] const wire::MacAddress& mac() const { return options_.mac; }
 

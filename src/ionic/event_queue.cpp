@@ -6,7 +6,7 @@ namespace ernic::ionic {
 void EventQueue::post(std::uint32_t word) {
     if (!parked_.empty() || producer_ - serviced_ >= ring_.mask()) {
         if (parked_.size() == kParked) {
-            lost_.add();
+            lose(word, "the driver does not read them");
             return;
         }
         parked_.push_back(word);
@@ -21,10 +21,15 @@ void EventQueue::write(std::uint32_t word) {
     const std::uint32_t color = (producer_ / ring_.depth()) % 2 == 0 ? 1U : 0U;
     const be32 entry(word | color);
     if (!ring_.publish(memory_, producer_, bytes_of(entry))) {
-        lost_.add();
+        lose(word, "its ring is not in guest memory");
         return;
     }
     ++producer_;
+}
+
+void EventQueue::lose(std::uint32_t word, const char* reason) {
+    losses_.events.add();
+    losses_.log.warn_limited(losses_.limiter, "event lost vector={} word={:#x}: {}", vector_, word, reason);
 }
 
 void EventQueue::serviced() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/log.hpp"
 #include "ionic/interrupts.hpp"
 #include "mem/guest_memory.hpp"
 #include "mem/ring.hpp"
@@ -17,22 +18,36 @@ namespace ernic::ionic {
 /// ionic_poll_eq_isr); entries beyond one ring between two such moments wait here. Thread: device.
 class EventQueue {
   public:
-    EventQueue(mem::GuestMemory& memory, Interrupts& interrupts, mem::Ring ring, std::uint16_t vector)
-        : memory_(memory), interrupts_(interrupts), ring_(std::move(ring)), vector_(vector) {}
+    /// Where events that nobody will see are told of; shared by all event queues of a card.
+    struct Losses {
+        metrics::Counter events;
+        log::Limiter limiter;
+        log::Logger log;
+    };
+
+    /// All references must outlive the queue.
+    EventQueue(mem::GuestMemory& memory, Interrupts& interrupts, mem::Ring ring, std::uint16_t vector,
+               Losses& losses)
+        : memory_(memory),
+          interrupts_(interrupts),
+          ring_(std::move(ring)),
+          vector_(vector),
+          losses_(losses) {}
 
     /// Makes one event visible, then raises the vector. `word` is made by wire::ionic_rdma::event_word.
-    /// Fails: an event beyond kParked waiting ones is lost and counted.
+    /// Fails: an event beyond kParked waiting ones, or for a ring that is not in memory, is lost, counted and
+    /// logged.
     void post(std::uint32_t word);
 
     /// The driver has read everything posted before now (its vector was unmasked).
     void serviced();
 
     [[nodiscard]] std::uint16_t vector() const { return vector_; }
-    [[nodiscard]] std::uint64_t lost() const { return lost_.value(); }
 
   private:
     static constexpr std::size_t kParked = 65536;
     void write(std::uint32_t word);
+    void lose(std::uint32_t word, const char* reason);
 
     mem::GuestMemory& memory_;
     Interrupts& interrupts_;
@@ -41,7 +56,7 @@ class EventQueue {
     std::uint32_t producer_ = 0;
     std::uint32_t serviced_ = 0;
     std::deque<std::uint32_t> parked_;
-    metrics::Counter lost_;
+    Losses& losses_;
 };
 
 }  // namespace ernic::ionic

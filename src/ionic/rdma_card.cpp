@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "ionic/rdma_queue_pair.hpp"
@@ -46,6 +45,7 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
                    const log::Logger& log)
     : profile_(profile),
       log_(log.named("rdma")),
+      event_losses_{{}, {}, log_},
       engine_(
           {profile.queue_pairs, profile.memory_regions, profile.address_handles, profile.page_table_entries},
           host.memory(), segment, loop),
@@ -64,11 +64,15 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
     registry.add({"rdma.admin_commands", "commands", "RDMA admin commands executed"}, c.admin_commands);
     registry.add({"rdma.admin_errors", "commands", "RDMA admin commands refused"}, c.admin_errors);
     registry.add({"rdma.cqes", "entries", "completion queue entries written"}, c.cqes);
-    registry.add({"rdma.events", "entries", "event queue entries written"}, c.events);
+    registry.add({"rdma.events", "entries", "events for event queues, lost ones included"}, c.events);
+    registry.add({"rdma.events_lost", "entries",
+                  "events nobody will see: the driver does not read its event queue, or the ring's memory is "
+                  "gone"},
+                 event_losses_.events);
     registry.add(
         {"rdma.cq_overflows", "queues", "completion queues killed because the host did not read them"},
         c.cq_overflows);
-    registry.add_section("queue_pairs", [this] { return queue_pairs_json(objects_); });
+    registry.add_list("queue_pairs", [this] { return queue_pair_rows(objects_); });
 }
 
 void RdmaCard::set_mtu(std::uint32_t mtu) {
@@ -105,7 +109,7 @@ Status RdmaCard::create_event_queue(const wire::ionic::RdmaQueueCommand& command
         return Status::Invalid;
     }
     auto queue = std::make_unique<EventQueue>(objects_.memory(), objects_.interrupts(), std::move(*ring),
-                                              static_cast<std::uint16_t>(command.cid.get()));
+                                              static_cast<std::uint16_t>(command.cid.get()), event_losses_);
     return objects_.add(id_of(command), std::move(queue)) ? Status::Success : Status::BadQueueId;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
+#include "ionic/event_queue.hpp"
 #include "ionic/profile.hpp"
 #include "ionic/rdma_admin_queue.hpp"
 #include "ionic/rdma_commands.hpp"
@@ -46,6 +47,7 @@ class RdmaCard final : public RdmaDevice {
     RdmaProfile profile_;
     log::Logger log_;
     log::Limiter admin_limiter_;
+    EventQueue::Losses event_losses_;
     rdma::Engine engine_;
     RdmaObjects objects_;
     RdmaCommands commands_;

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ionic/rdma_queue_pair.hpp"
+#include "metrics/report.hpp"
 
 namespace ernic::ionic {
 
@@ -53,28 +53,38 @@ constexpr GlobalStat kGlobalStats[] = {
     {"resp_tx_rnr_retry_err", &rdma::EngineCounters::resp_rnr_naks},
 };
 
-/// Name and value of everything a QP counts, in a fixed order.
-struct QpStat {
-    std::string name;
-    std::uint64_t value;
-};
+constexpr std::size_t kQpStats = 2 * rdma::kOpcodeCount + 8;
 
-std::vector<QpStat> qp_stats(const rdma::QpCounters& counters) {
-    std::vector<QpStat> stats;
+/// Names of everything a QP counts, in a fixed order.
+std::vector<std::string> qp_stat_names() {
+    std::vector<std::string> names;
+    names.reserve(kQpStats);
     for (std::size_t i = 0; i < rdma::kOpcodeCount; ++i) {
         const std::string name = rdma::name_of(static_cast<rdma::Opcode>(i));
-        stats.push_back({name, counters.requests[i]});
-        stats.push_back({name + "_bytes", counters.bytes[i]});
+        names.push_back(name);
+        names.push_back(name + "_bytes");
     }
-    stats.push_back({"completed", counters.completed});
-    stats.push_back({"failed", counters.failed});
-    stats.push_back({"received", counters.received});
-    stats.push_back({"received_bytes", counters.received_bytes});
-    stats.push_back({"rnr_naks_sent", counters.rnr_naks_sent});
-    stats.push_back({"rnr_naks_received", counters.rnr_naks_received});
-    stats.push_back({"timeouts", counters.timeouts});
-    stats.push_back({"dropped", counters.dropped});
-    return stats;
+    for (const char* name : {"completed", "failed", "received", "received_bytes", "rnr_naks_sent",
+                             "rnr_naks_received", "timeouts", "dropped"}) {
+        names.emplace_back(name);
+    }
+    return names;
+}
+
+/// The values, in the order of their names.
+std::array<std::uint64_t, kQpStats> qp_stat_values(const rdma::QpCounters& counters) {
+    std::array<std::uint64_t, kQpStats> values{};
+    auto next = values.begin();
+    for (std::size_t i = 0; i < rdma::kOpcodeCount; ++i) {
+        *next++ = counters.requests[i];
+        *next++ = counters.bytes[i];
+    }
+    for (const std::uint64_t value :
+         {counters.completed, counters.failed, counters.received, counters.received_bytes,
+          counters.rnr_naks_sent, counters.rnr_naks_received, counters.timeouts, counters.dropped}) {
+        *next++ = value;
+    }
+    return values;
 }
 
 using StatsBuffer = std::array<std::byte, rdma_wire::kStatsBufferSize>;
@@ -109,9 +119,9 @@ Status run_stats(RdmaObjects& objects, rdma_wire::AdminOp op, const rdma_wire::S
             }
             break;
         case rdma_wire::AdminOp::QpStatsHeaders: {
-            const auto stats = qp_stats({});
-            for (std::size_t i = 0; i < stats.size(); ++i) {
-                put_header(buffer, i, stats[i].name);
+            const auto names = qp_stat_names();
+            for (std::size_t i = 0; i < names.size(); ++i) {
+                put_header(buffer, i, names[i]);
             }
             break;
         }
@@ -120,9 +130,9 @@ Status run_stats(RdmaObjects& objects, rdma_wire::AdminOp op, const rdma_wire::S
             if (qp == nullptr) {
                 return Status::BadIndex;
             }
-            const auto stats = qp_stats(qp->qp().counters());
-            for (std::size_t i = 0; i < stats.size(); ++i) {
-                put_value(buffer, i, stats[i].value);
+            const auto values = qp_stat_values(qp->qp().counters());
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                put_value(buffer, i, values[i]);
             }
             break;
         }
@@ -135,23 +145,26 @@ Status run_stats(RdmaObjects& objects, rdma_wire::AdminOp op, const rdma_wire::S
                : Status::BadAttribute;
 }
 
-nlohmann::json queue_pairs_json(const RdmaObjects& objects) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& owner : objects.queue_pairs()) {
-        if (!owner) {
-            continue;
+metrics::RowReader queue_pair_rows(const RdmaObjects& objects) {
+    // By number, because queue pairs come and go between the calls.
+    return [&objects, names = qp_stat_names(), qpn = std::uint32_t{0}](metrics::Row& row) mutable {
+        const auto& table = objects.queue_pairs();
+        while (qpn < table.size() && table[qpn] == nullptr) {
+            ++qpn;
         }
-        const rdma::QueuePair& qp = owner->qp();
-        nlohmann::json entry;
-        entry["qpn"] = qp.qpn();
-        entry["type"] = qp.identity().type == rdma::QpType::Rc ? "RC" : "UD";
-        entry["state"] = rdma::name_of(qp.state());
-        for (const QpStat& stat : qp_stats(qp.counters())) {
-            entry[stat.name] = stat.value;
+        if (qpn >= table.size()) {
+            return false;
         }
-        list.push_back(std::move(entry));
-    }
-    return list;
+        const rdma::QueuePair& qp = table[qpn++]->qp();
+        row.add("qpn", qp.qpn());
+        row.add("type", qp.identity().type == rdma::QpType::Rc ? "RC" : "UD");
+        row.add("state", rdma::name_of(qp.state()));
+        const auto values = qp_stat_values(qp.counters());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            row.add(names[i], values[i]);
+        }
+        return true;
+    };
 }
 
 }  // namespace ernic::ionic

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "ionic/rdma_objects.hpp"
+#include "metrics/registry.hpp"
 #include "wire/ionic_rdma.hpp"
 
 namespace ernic::ionic {
@@ -14,7 +13,7 @@ namespace ernic::ionic {
 wire::ionic_rdma::AdminStatus run_stats(RdmaObjects& objects, wire::ionic_rdma::AdminOp op,
                                         const wire::ionic_rdma::Stats& command);
 
-/// Per-QP counters for the statistics file, one object per queue pair.
-nlohmann::json queue_pairs_json(const RdmaObjects& objects);
+/// Per-QP counters for the statistics file, one row per queue pair. `objects` must outlive the reader.
+metrics::RowReader queue_pair_rows(const RdmaObjects& objects);
 
 }  // namespace ernic::ionic

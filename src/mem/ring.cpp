@@ -16,7 +16,7 @@ PageList PageList::contiguous(Iova base) {
 
 std::optional<PageList> PageList::from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
                                              std::uint8_t page_size_log2) {
-    if (page_size_log2 < 12 || page_size_log2 > 63) {
+    if (count == 0 || page_size_log2 < 12 || page_size_log2 > 63) {
         return std::nullopt;
     }
     PageList list;

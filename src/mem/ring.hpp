@@ -21,7 +21,8 @@ class PageList {
     static PageList contiguous(Iova base);
 
     /// Copies `count` little-endian page addresses from guest memory at `table`. Pages are 2^page_size_log2
-    /// bytes. Fails: nullopt when the table cannot be read or page_size_log2 is not in 12..63.
+    /// bytes. Fails: nullopt when count is 0 (which would be no list but a block at 0), the table cannot be
+    /// read or page_size_log2 is not in 12..63.
     static std::optional<PageList> from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
                                               std::uint8_t page_size_log2);
 

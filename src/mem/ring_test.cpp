@@ -52,6 +52,11 @@ TEST_F(RingTest, APageListFollowsItsTable) {
     EXPECT_FALSE(list->at(UINT64_MAX).has_value());
 }
 
+TEST_F(RingTest, ATableWithoutEntriesIsNoList) {
+    put_table({page(3)});
+    EXPECT_FALSE(PageList::from_table(memory_, {kBase}, 0, kPageLog2).has_value());
+}
+
 TEST_F(RingTest, APageListIsACopy) {
     put_table({page(3)});
     const auto list = PageList::from_table(memory_, {kBase}, 1, kPageLog2);

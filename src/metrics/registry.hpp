@@ -30,7 +30,13 @@ struct Description {
     std::string help;
 };
 
-/// Every number of the process, and structured sections (per-QP tables). Modules own the numbers, the
+class Row;
+
+/// Adds the fields of the next object of a list to `row`, or nothing to skip one. Returns false when there is
+/// nothing behind it. A few microseconds at most. Objects may vanish between two calls.
+using RowReader = std::function<bool(Row& row)>;
+
+/// Every number of the process, structured sections, and lists (per-QP tables). Modules own the numbers, the
 /// registry only knows where they are; it must not outlive them being read. Thread: the device thread.
 class Registry {
   public:
@@ -40,27 +46,40 @@ class Registry {
     void add(Description description, std::function<std::uint64_t()> read) {
         numbers_.push_back({std::move(description), std::move(read)});
     }
-    /// A nested JSON value under `name`, made when asked for.
+    /// A small nested JSON value under `name`, made when asked for.
     void add_section(std::string name, std::function<nlohmann::json()> make) {
         sections_.push_back({std::move(name), std::move(make)});
+    }
+    /// A list of flat objects under `name`, of any length: `open` begins a reading, which gets one row a
+    /// call.
+    void add_list(std::string name, std::function<RowReader()> open) {
+        lists_.push_back({std::move(name), std::move(open)});
     }
 
     struct Number {
         Description description;
         std::function<std::uint64_t()> read;
     };
-    [[nodiscard]] const std::list<Number>& numbers() const { return numbers_; }
-
-    /// All numbers as nested objects (dots become levels) plus all sections.
-    [[nodiscard]] nlohmann::json to_json() const;
-
-  private:
     struct Section {
         std::string name;
         std::function<nlohmann::json()> make;
     };
+    struct List {
+        std::string name;
+        std::function<RowReader()> open;
+    };
+    [[nodiscard]] const std::list<Number>& numbers() const { return numbers_; }
+    [[nodiscard]] const std::list<Section>& sections() const { return sections_; }
+    [[nodiscard]] const std::list<List>& lists() const { return lists_; }
+
+    /// All numbers as nested objects (dots become levels) plus all sections and lists, at once. For tests; a
+    /// running server makes a Report.
+    [[nodiscard]] nlohmann::json to_json() const;
+
+  private:
     std::list<Number> numbers_;
     std::list<Section> sections_;
+    std::list<List> lists_;
 };
 
 }  // namespace ernic::metrics

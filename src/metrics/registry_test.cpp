@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "metrics/report.hpp"
+
 namespace ernic::metrics {
 namespace {
 
@@ -53,6 +55,73 @@ TEST(Registry, ReadsAtTheTimeOfAsking) {
     registry.add_section("list", [&] { return nlohmann::json::array({counter.value()}); });
     counter.add(7);
     EXPECT_EQ(registry.to_json(), (nlohmann::json{{"n", 7}, {"list", {7}}}));
+}
+
+TEST(Registry, ListsFollowTheNumbersRowByRow) {
+    Registry registry;
+    registry.add({"n", "", ""}, [] { return std::uint64_t{1}; });
+    registry.add_list("empty", [] { return [](Row&) { return false; }; });
+    registry.add_list("odd", [] {
+        return [i = std::uint64_t{0}](Row& row) mutable {
+            if (i % 2 != 0) {
+                row.add("i", i);
+                row.add("name", "odd");
+            }
+            return ++i < 6;
+        };
+    });
+    const nlohmann::json odd = {
+        {{"i", 1}, {"name", "odd"}}, {{"i", 3}, {"name", "odd"}}, {{"i", 5}, {"name", "odd"}}};
+    EXPECT_EQ(registry.to_json(),
+              (nlohmann::json{{"n", 1}, {"empty", nlohmann::json::array()}, {"odd", odd}}));
+}
+
+TEST(Registry, AListAloneIsAnObjectToo) {
+    Registry registry;
+    registry.add_list("empty", [] { return [](Row&) { return false; }; });
+    EXPECT_EQ(registry.to_json(), (nlohmann::json{{"empty", nlohmann::json::array()}}));
+}
+
+TEST(Report, IsLaidOutForReaders) {
+    Registry registry;
+    registry.add({"a.b", "", ""}, [] { return std::uint64_t{2}; });
+    registry.add_section("who", [] { return nlohmann::json("\xff"); });
+    registry.add_list("rows", [] {
+        return [i = std::uint64_t{0}](Row& row) mutable {
+            row.add("i", i);
+            row.add("j", 18446744073709551615U);
+            return ++i < 2;
+        };
+    });
+    Report report(registry);
+    std::string text;
+    while (report.step(text)) {
+    }
+    EXPECT_EQ(text, nlohmann::ordered_json::parse(text).dump(2) + "\n");
+    EXPECT_NE(text.find("\xef\xbf\xbd"), std::string::npos) << "what is not UTF-8 is replaced";
+}
+
+TEST(Report, ReadsALongListInManySteps) {
+    constexpr std::uint64_t kRows = 4096;
+    std::uint64_t rows = 0;
+    Registry registry;
+    registry.add_list("rows", [&] {
+        return [&](Row& row) {
+            row.add("number", rows);
+            row.add("text", "fills the line");
+            return ++rows != kRows;
+        };
+    });
+    Report report(registry);
+    std::string text;
+    std::uint64_t before = 0;
+    std::size_t steps = 0;
+    for (; report.step(text); ++steps) {
+        EXPECT_LE(rows - before, 200U);
+        before = rows;
+    }
+    EXPECT_GT(steps, 20U);
+    EXPECT_EQ(nlohmann::json::parse(text)["rows"].size(), kRows);
 }
 
 TEST(Registry, KeepsDescriptionsInTheOrderTheyWereAdded) {

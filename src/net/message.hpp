@@ -64,6 +64,8 @@ struct Message {
     std::uint64_t remote_va = 0;
     /// Payload bytes of this fragment; for a ReadRequest the bytes asked for.
     std::uint64_t length = 0;
+    /// Bytes of the whole message (the DMA length of a RETH); Write only.
+    std::uint64_t message_length = 0;
     std::uint64_t compare = 0;
     /// Swap or add operand; in an AtomicResponse the original value.
     std::uint64_t swap_add = 0;

@@ -4,6 +4,9 @@
 namespace ernic::net {
 
 void Segment::attach(Port& port, wire::MacAddress mac) {
+    if (closed_) {
+        return;
+    }
     owners_[mac] = &port;
     last_port_ = nullptr;
 }

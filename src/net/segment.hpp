@@ -17,6 +17,9 @@ class Segment {
   public:
     explicit Segment(PayloadMode mode = PayloadMode::Preserve) : mover_(mode) {}
 
+    /// From now on nobody can attach: a segment without a far end.
+    void close() { closed_ = true; }
+
     /// Makes `port` the owner of `mac`, replacing an earlier owner. The port must detach before it dies.
     void attach(Port& port, wire::MacAddress mac);
     void detach(Port& port);
@@ -35,6 +38,7 @@ class Segment {
     /// The owner found last: nearly all traffic goes to one port.
     wire::MacAddress last_mac_;
     Port* last_port_ = nullptr;
+    bool closed_ = false;
     PayloadMover mover_;
     metrics::Counter messages_;
     metrics::Counter unknown_destination_;

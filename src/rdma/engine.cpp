@@ -194,8 +194,9 @@ void Engine::register_metrics(metrics::Registry& registry) {
     registry.add({"rdma.queue_pairs", "QPs", "queue pairs that exist now"}, [this] { return live_qps_; });
     registry.add({"rdma.memory_regions", "keys", "memory regions and windows that exist now"},
                  [this] { return memory_table_.count(); });
-    registry.add({"rdma.page_table_entries", "entries", "page table entries held for memory regions"},
-                 [this] { return memory_table_.page_entries_used(); });
+    registry.add(
+        {"rdma.page_table_entries", "entries", "page table entries held for memory regions and rings now"},
+        [this] { return memory_table_.page_entries_used(); });
 }
 
 }  // namespace ernic::rdma

@@ -85,6 +85,32 @@ TEST_F(RcPair, MessagesLongerThanTheWindowEnd) {
     }
 }
 
+TEST_F(RcPair, TheLongestMessageInTheSmallestPacketsWaitsForAReceive) {
+    constexpr std::uint32_t kLongest = 1U << 31U;
+    a->qp->attributes().path_mtu = b->qp->attributes().path_mtu = 256;
+    const std::uint32_t all = world.region(10, 0, kLongest, World::all_rights());
+    world.post(*a, World::request(Opcode::Send, 0, kLongest, all));
+    world.run();
+    EXPECT_EQ(a->qp->counters().rnr_naks_received, 1U);
+    for (int retry = 0; retry < 2; ++retry) {
+        world.advance(rnr_delay(12));
+    }
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RnrRetryExceeded);
+}
+
+TEST_F(RcPair, ALongWriteThatEndsBehindItsRegionPlacesNothing) {
+    const std::uint32_t half = world.region(11, 2'000'000, 500'000, World::all_rights());
+    world.fill(0, 1'000'000, 1);
+    WorkRequest wr = write(0, 2'000'000, 1'000'000, key);
+    wr.rkey = half;
+    world.post(*a, wr);
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::RemoteAccess);
+    EXPECT_EQ(world.bytes[2'000'000], std::byte{0});
+}
+
 TEST_F(RcPair, ReadsOfEverySizeArrive) {
     for (std::uint32_t length : {0U, 1U, 1024U, 262145U, 1048577U}) {
         world.fill(2'000'000, length, static_cast<std::uint8_t>(length + 3));
@@ -319,46 +345,7 @@ TEST_F(RcPair, DestroyingAScheduledQueuePairLeavesNoTrace) {
         extra.reset();
     }
     world.run();
-}
-
-TEST(Datagram, CarriesTheNetworkHeader) {
-    World world;
-    auto a = world.make(1, QpType::Ud);
-    auto b = world.make(2, QpType::Ud);
-    world.bring_up(*a, 0);
-    world.bring_up(*b, 0);
-    const std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
-    ASSERT_TRUE(world.engine.set_address_handle(3, test::kPd, World::route_to(world.mac, world.mac)));
-    world.post_receive(*b, 4096, 140, key);
-    world.fill(0, 100, 2);
-    WorkRequest wr = World::request(Opcode::Send, 0, 100, key);
-    wr.ah_id = 3;
-    wr.destination_qpn = 2;
-    wr.destination_qkey = 0x1234;
-    world.post(*a, wr);
-    wr.destination_qkey = 0x9999;
-    world.post(*a, wr);
-    world.run();
-    ASSERT_EQ(b->owner.received.size(), 1U);
-    EXPECT_EQ(b->owner.received[0].length, 140U);
-    EXPECT_TRUE(world.same(0, 4096 + 40, 100));
-    EXPECT_EQ(world.bytes[4096 + 20], std::byte{0x45});
-    EXPECT_EQ(a->owner.sent.size(), 2U) << "a datagram completes whether or not it arrives";
-    EXPECT_EQ(world.engine.counters().wrong_qkey.value(), 1U);
-}
-
-TEST(Datagram, LongerThanThePortMtuIsALocalLengthError) {
-    World world;
-    auto a = world.make(1, QpType::Ud);
-    world.bring_up(*a, 0);
-    const std::uint32_t key = world.region(1, 0, test::kMemorySize, World::all_rights());
-    ASSERT_TRUE(world.engine.set_address_handle(3, test::kPd, World::route_to(world.mac, world.mac)));
-    WorkRequest wr = World::request(Opcode::Send, 0, kMaxMtu + 1, key);
-    wr.ah_id = 3;
-    world.post(*a, wr);
-    world.run();
-    ASSERT_EQ(a->owner.sent.size(), 1U);
-    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::LocalLength);
+    EXPECT_EQ(world.engine.queue_pairs(), 2U) << "the pair of this fixture";
 }
 
 }  // namespace

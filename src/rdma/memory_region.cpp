@@ -91,14 +91,11 @@ KeyVerdict MemoryTable::find(const User& user, std::uint32_t key, std::uint64_t 
     if (found == nullptr || !found->valid || found->tag != static_cast<std::uint8_t>(key)) {
         return KeyVerdict::BadKey;
     }
-    if (found->is_window()) {
-        if (!is_remote(use)) {
-            return KeyVerdict::BadKey;
-        }
-        if (found->kind == MemoryRegion::Kind::WindowType2 ? found->qpn != user.qpn : found->pd != user.pd) {
-            return KeyVerdict::WrongPd;
-        }
-    } else if (found->pd != user.pd) {
+    if (found->is_window() && !is_remote(use)) {
+        return KeyVerdict::BadKey;
+    }
+    // The QP number of a type 2 window may have been given to a QP of somebody else by now.
+    if (found->pd != user.pd || (found->kind == MemoryRegion::Kind::WindowType2 && found->qpn != user.qpn)) {
         return KeyVerdict::WrongPd;
     }
     const auto range = Range::make(found->rights.zero_based ? 0 : found->va, found->length);
@@ -187,11 +184,11 @@ CompletionStatus MemoryTable::invalidate(const User& user, std::uint32_t key) {
     if (region == nullptr || region->tag != static_cast<std::uint8_t>(key)) {
         return CompletionStatus::MemoryManagement;
     }
+    if (region->pd != user.pd) {
+        return CompletionStatus::MemoryManagement;
+    }
     switch (region->kind) {
         case MemoryRegion::Kind::FastRegister:
-            if (region->pd != user.pd) {
-                return CompletionStatus::MemoryManagement;
-            }
             break;
         case MemoryRegion::Kind::WindowType2:
             if (region->valid && region->qpn != user.qpn) {

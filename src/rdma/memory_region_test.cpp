@@ -112,6 +112,8 @@ TEST_F(Keys, WindowsFollowTheirRegionAndTheirQueuePair) {
     EXPECT_EQ(check(key, 100, 201, Use::RemoteWrite), KeyVerdict::OutOfRange);
     EXPECT_EQ(check(key, 100, 8, Use::LocalRead), KeyVerdict::BadKey) << "a window is for remote access only";
     EXPECT_EQ(check(key, 100, 8, Use::RemoteWrite, {test::kPd, 11, false}), KeyVerdict::WrongPd);
+    EXPECT_EQ(check(key, 100, 8, Use::RemoteWrite, {test::kPd + 1, kUser.qpn, false}), KeyVerdict::WrongPd)
+        << "another's queue pair that got the same number";
     EXPECT_EQ(table.bind_window(kUser, bind), CompletionStatus::MemoryManagement) << "bound while valid";
     table.destroy(parent);
     EXPECT_EQ(check(key, 100, 200, Use::RemoteWrite), KeyVerdict::BadKey) << "its region is gone";

@@ -20,6 +20,10 @@ class Psn {
         return ahead < kHalf ? static_cast<std::int32_t>(ahead)
                              : static_cast<std::int32_t>(ahead) - kMask - 1;
     }
+    /// How many numbers from here to `later`, all the way around: up to 2^24 - 1.
+    [[nodiscard]] constexpr std::uint32_t steps_to(Psn later) const {
+        return (later.value_ - value_) & kMask;
+    }
     [[nodiscard]] constexpr bool before(Psn other) const { return distance_to(other) > 0; }
     friend constexpr bool operator==(Psn, Psn) = default;
 

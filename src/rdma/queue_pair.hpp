@@ -92,7 +92,7 @@ class QueuePair {
     /// Enters `to`; attributes have been set before. On return no DMA of a state left behind is running.
     /// Precondition: may_enter(to).
     void enter(QpState to);
-    /// Any state but Reset to Error, because of a fault: flushes both sides and raises `event` when given.
+    /// To Error, on request or because of a fault: forgets what is under way and flushes both sides.
     void fail();
 
     /// The host has posted: producer indexes as rung, modulo the ring.

@@ -105,7 +105,7 @@ bool Requester::step(Budget& budget) {
         }
         if (sending_ != next_) {
             Flight& under_way = flight(sending_);
-            if (is_local(under_way.opcode)) {
+            if (under_way.done) {
                 ++sending_;
                 continue;
             }
@@ -347,6 +347,7 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
     message.rkey = request.rkey;
     message.remote_va = request.remote_va + offset;
     message.length = length;
+    message.message_length = under_way.length;
     message.compare = request.compare;
     message.swap_add = request.swap_add;
 

@@ -54,8 +54,6 @@ class Requester {
     /// Nothing sent is waiting for an acknowledgement and no request is half sent.
     [[nodiscard]] bool idle() const { return in_flight_ == 0 && !failure_; }
     [[nodiscard]] bool has_posted() const { return next_ != producer_; }
-    /// The PSN the next packet will carry, for QUERY_QP.
-    [[nodiscard]] Psn next_psn() const { return next_psn_; }
 
   private:
     /// One request under way.
@@ -96,6 +94,8 @@ class Requester {
                             bool to_local, mem::SpanList& out);
     CompletionStatus check_request(const WorkRequest& request) const;
 
+    /// True for a PSN that has been used and not been acknowledged.
+    [[nodiscard]] bool outstanding(Psn psn) const;
     void acknowledge_through(Psn psn);
     /// The peer has answered: all retries are granted anew.
     void heard();

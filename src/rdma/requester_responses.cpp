@@ -57,8 +57,13 @@ void Requester::on_response(const net::Message& message) {
     }
 }
 
+bool Requester::outstanding(Psn psn) const {
+    // In steps, because 2 GiB in packets of 256 bytes are 2^23 of them, for which "before" turns around.
+    return unacknowledged_.steps_to(psn) < unacknowledged_.steps_to(next_psn_);
+}
+
 void Requester::acknowledge_through(Psn psn) {
-    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
+    if (!outstanding(psn)) {
         qp_.engine().counters().req_duplicate_responses.add();
         return;
     }
@@ -140,6 +145,9 @@ void Requester::on_read_response(const net::Message& message) {
         if (unacknowledged_.before(psn)) {
             acknowledge_through(psn.plus(0xffffff));
         }
+        if (sending_ - completed_ < position - completed_) {
+            return;  // an earlier response was lost, and everything from there on is asked for again
+        }
         mem::SpanList target;
         if (!load(position) ||
             gather(current_, under_way.arrived, message.length, true, target) != CompletionStatus::Success) {
@@ -167,6 +175,9 @@ void Requester::on_atomic_response(const net::Message& message) {
         if (unacknowledged_.before(psn)) {
             acknowledge_through(psn.plus(0xffffff));
         }
+        if (sending_ - completed_ < position - completed_) {
+            return;  // an earlier response was lost, and everything from there on is asked for again
+        }
         mem::SpanList target;
         if (!load(position) ||
             gather(current_, 0, sizeof(std::uint64_t), true, target) != CompletionStatus::Success) {
@@ -187,7 +198,7 @@ void Requester::on_atomic_response(const net::Message& message) {
 
 void Requester::on_nak(const net::Message& message) {
     const Psn psn(message.psn);
-    if (psn.before(unacknowledged_) || !psn.before(next_psn_)) {
+    if (!outstanding(psn)) {
         qp_.engine().counters().req_duplicate_responses.add();
         return;
     }

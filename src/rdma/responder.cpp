@@ -5,16 +5,11 @@
 #include <atomic>
 #include <cstring>
 
-#include "net/route.hpp"
 #include "rdma/engine.hpp"
 #include "rdma/queue_pair.hpp"
 
 namespace ernic::rdma {
 namespace {
-
-/// BTH, DETH and ICRC around a datagram's payload.
-constexpr std::size_t kDatagramOverhead = 12 + 8 + 4;
-constexpr std::size_t kImmediateSize = 4;
 
 MemoryTable::User remote_user(const QueuePair& qp) {
     return {qp.identity().pd, qp.qpn(), qp.identity().remote_privileged};
@@ -189,11 +184,17 @@ void Responder::on_write(const net::Message& message) {
     if (!allowed(message, qp_.attributes().remote_write)) {
         return;
     }
+    const MemoryTable& table = qp_.engine().memory_table();
     mem::SpanList target;
-    // InfiniBand 9.7.4.1.5: a zero-length write does not look at its key.
-    if (message.length != 0 &&
-        qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va, message.length,
-                                           Use::RemoteWrite, target) != KeyVerdict::Ok) {
+    // All of a longer message is checked before its first byte is placed; later fragments are checked again,
+    // because the region may go away. InfiniBand 9.7.4.1.5: a zero-length write does not look at its key.
+    const bool refused =
+        message.length != 0 && ((message.first && !message.last &&
+                                 table.check(remote_user(qp_), message.rkey, message.remote_va,
+                                             message.message_length, Use::RemoteWrite) != KeyVerdict::Ok) ||
+                                table.append(remote_user(qp_), message.rkey, message.remote_va,
+                                             message.length, Use::RemoteWrite, target) != KeyVerdict::Ok);
+    if (refused) {
         qp_.engine().counters().resp_access_errors.add();
         refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
         return;
@@ -407,9 +408,13 @@ void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEv
         counters.resp_operation_errors.add();
     }
     acknowledge(syndrome, Psn(message.psn));
+    give_up(message, event, local);
+}
+
+void Responder::give_up(const net::Message& message, QpEvent event, CompletionStatus local) {
     if (receive_in_hand_) {
         receive_in_hand_ = false;
-        counters.resp_completion_errors.add();
+        qp_.engine().counters().resp_completion_errors.add();
         ReceiveCompletion completion;
         completion.id = receive_.id;
         completion.status = local;
@@ -419,49 +424,6 @@ void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEv
     }
     qp_.owner().raise(event);
     qp_.fail();
-}
-
-void Responder::on_datagram(const net::Message& message) {
-    constexpr std::uint64_t kHeader = 40;
-    if (next_ == producer_ || !qp_.owner().fetch_receive(next_, receive_)) {
-        ++qp_.counters().dropped;
-        qp_.engine().counters().datagrams_dropped.add();
-        qp_.engine().counters().resp_out_of_buffer.add();
-        return;
-    }
-    mem::SpanList target;
-    if (scatter(0, kHeader + message.length, target) != CompletionStatus::Success) {
-        // An error completion would flush the whole receive queue; a datagram that does not fit is lost
-        // instead.
-        ++qp_.counters().dropped;
-        qp_.engine().counters().datagrams_dropped.add();
-        qp_.engine().counters().resp_local_length_errors.add();
-        return;
-    }
-    ++next_;
-    const std::uint64_t padding = (4 - message.length % 4) % 4;
-    auto header = net::network_header(*message.route, kDatagramOverhead + message.length + padding +
-                                                          (message.has_immediate ? kImmediateSize : 0));
-    mem::SpanList source;
-    source.add(header.data(), header.size());
-    for (const mem::SpanList::Piece& piece : *message.payload) {
-        source.add(piece.data, piece.size);
-    }
-    qp_.engine().segment().mover().move(target, source);
-    ++qp_.counters().received;
-    qp_.counters().received_bytes += message.length;
-    qp_.engine().counters().rx_messages.add();
-    qp_.engine().counters().rx_bytes.add(message.length);
-
-    ReceiveCompletion completion;
-    completion.id = receive_.id;
-    completion.kind = message.has_immediate ? ReceiveKind::SendImmediate : ReceiveKind::Send;
-    completion.solicited = message.solicited;
-    completion.length = static_cast<std::uint32_t>(kHeader + message.length);
-    completion.source_qpn = message.source_qpn;
-    completion.immediate_or_key = message.immediate;
-    completion.route = message.route;
-    qp_.owner().receive_completed(completion);
 }
 
 }  // namespace ernic::rdma

@@ -31,8 +31,6 @@ class Responder {
     /// An unreliable datagram; Q_Key already checked by the engine.
     void on_datagram(const net::Message& message);
 
-    [[nodiscard]] Psn expected_psn() const { return expected_; }
-
   private:
     struct AtomicResult {
         Psn psn;
@@ -51,13 +49,20 @@ class Responder {
     bool allowed(const net::Message& message, bool right);
     /// Takes the next receive request; false (and an RNR NAK sent) when none is posted.
     bool take_receive(const net::Message& message);
+    /// Takes the next receive request for a datagram; false (and the datagram lost) when none is posted or
+    /// the one that is cannot take it, which ends the QP. Otherwise where header and payload go.
+    bool take_datagram_receive(const net::Message& message, mem::SpanList& header, mem::SpanList& payload);
     /// Host bytes of [offset, offset + length) of the receive request in hand.
     CompletionStatus scatter(std::uint64_t offset, std::uint64_t length, mem::SpanList& out);
     void complete_receive(const net::Message& message, ReceiveKind kind, std::uint64_t length);
     void advance(const net::Message& message);
     void acknowledge(net::Syndrome syndrome, Psn psn);
-    /// NAK, error completion for a receive in hand, QP to Error.
+    /// NAK, then as give_up().
     void refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event, CompletionStatus local);
+    /// Error completion for a receive in hand, asynchronous event, QP to Error.
+    void give_up(const net::Message& message, QpEvent event, CompletionStatus local);
+    /// The same for a datagram, which is lost.
+    void drop_and_give_up(const net::Message& message, QpEvent event, CompletionStatus local);
     [[nodiscard]] std::uint32_t packets(std::uint64_t length) const;
     void send_read_response(const net::Message& request);
 

@@ -64,7 +64,7 @@ struct Peer {
 
 class World {
   public:
-    World() {
+    explicit World(net::PayloadMode mode = net::PayloadMode::Preserve) : segment(mode) {
         memory.publish({mem::Region{*Range::make(0, kMemorySize), bytes.data(), true, true}});
         memory.set_enabled(true);
         engine.set_mac(mac);

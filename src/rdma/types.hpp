@@ -164,7 +164,9 @@ class QueueOwner {
     /// read.
     virtual bool fetch_receive(std::uint32_t position, ReceiveRequest& request) = 0;
 
-    /// One send request has ended, in ring order for connected QPs; called for unsignalled ones too.
+    /// One send request has ended; called for unsignalled ones too. Requests to a peer end in ring order.
+    /// Local ones (RegisterMr, LocalInvalidate, BindMw) end as soon as they are executed, ahead of earlier
+    /// requests that wait for their acknowledgement.
     virtual void send_completed(const SendCompletion& completion) = 0;
 
     /// No further completion follows at once: the owner publishes what it may have held back.

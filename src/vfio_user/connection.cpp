@@ -47,10 +47,12 @@ bool may_carry_fds(const Header& header) {
 
 }  // namespace
 
-Connection::Connection(UniqueFd socket, Receiver& receiver, Counters& counters, log::Logger logger)
+Connection::Connection(UniqueFd socket, Receiver& receiver, Counters& counters, LogLimits& limits,
+                       log::Logger logger)
     : socket_(std::move(socket)),
       receiver_(receiver),
       counters_(counters),
+      limits_(limits),
       logger_(std::move(logger)),
       in_(kReceiveBuffer) {
     out_.reserve(kReceiveBuffer);
@@ -76,7 +78,8 @@ Connection::Received Connection::receive() {
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
         // The kernel has dropped descriptors: a DMA map or an interrupt would silently be missing.
         counters_.clients_truncated.add();
-        logger_.warn(
+        logger_.warn_limited(
+            limits_.descriptors_lost,
             "connection dropped: file descriptors were lost (more than {} in one message, or none free here)",
             kMaxMessageFds);
         return Received::Closed;
@@ -137,8 +140,8 @@ void Connection::attribute_fds(std::size_t read_begin, std::vector<UniqueFd> fds
     }
     if (!owner) {
         counters_.stray_fds.add(fds.size());
-        logger_.warn_limited(limiter_, "closed {} file descriptors that came in the middle of a message",
-                             fds.size());
+        logger_.warn_limited(limits_.descriptors_stray,
+                             "closed {} file descriptors that came in the middle of a message", fds.size());
         return;
     }
     pending_fds_.push_back({stream_base_ + *owner, std::move(fds)});
@@ -188,7 +191,8 @@ bool Connection::trustworthy(const Header& header) {
     }
     // Where the next message starts is unknown now, so the stream is over.
     counters_.add(Reject::HeaderSize);
-    logger_.warn("connection dropped: message of {} bytes (command {})", size, header.command.get());
+    logger_.warn_limited(limits_.stream_lost, "connection dropped: message of {} bytes (command {})", size,
+                         header.command.get());
     reply_error(header, EINVAL);
     closing_ = true;
     return false;
@@ -233,8 +237,9 @@ MutableBytes Connection::append(std::size_t size) {
         (!flush() || out_.size() - out_begin_ + size > kMaxUnsent)) {
         if (!closing_) {
             counters_.clients_too_slow.add();
-            logger_.warn("connection dropped: the client leaves {} bytes of replies unread",
-                         out_.size() - out_begin_);
+            logger_.warn_limited(limits_.too_slow,
+                                 "connection dropped: the client leaves {} bytes of replies unread",
+                                 out_.size() - out_begin_);
             closing_ = true;
         }
         return {};

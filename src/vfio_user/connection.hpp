@@ -11,6 +11,7 @@
 #include "base/fd.hpp"
 #include "base/log.hpp"
 #include "vfio_user/counters.hpp"
+#include "vfio_user/log_limits.hpp"
 #include "wire/vfio_user.hpp"
 
 namespace ernic::vfio_user {
@@ -46,7 +47,9 @@ class Connection {
         Closed,      ///< the client is gone or has lost our trust; the owner destroys the connection
     };
 
-    Connection(UniqueFd socket, Receiver& receiver, Counters& counters, log::Logger logger);
+    /// `receiver`, `counters` and `limits` must outlive the connection.
+    Connection(UniqueFd socket, Receiver& receiver, Counters& counters, LogLimits& limits,
+               log::Logger logger);
 
     /// One non-blocking recvmsg, then executes every complete message and sends the replies.
     Received receive();
@@ -92,8 +95,8 @@ class Connection {
     UniqueFd socket_;
     Receiver& receiver_;
     Counters& counters_;
+    LogLimits& limits_;
     log::Logger logger_;
-    log::Limiter limiter_;
 
     // in_:  | executed | begin_ ... complete and partial messages ... end_ | free |
     std::vector<std::byte> in_;

@@ -25,7 +25,7 @@ class ConnectionTest : public testing::Test, public Connection::Receiver {
         std::array<int, 2> pair{};
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair.data()), 0);
         client_ = Client(UniqueFd(pair[0]));
-        connection_ = std::make_unique<Connection>(UniqueFd(pair[1]), *this, counters_,
+        connection_ = std::make_unique<Connection>(UniqueFd(pair[1]), *this, counters_, limits_,
                                                    log::Logger(log::null_sink(), "test"));
     }
 
@@ -47,6 +47,7 @@ class ConnectionTest : public testing::Test, public Connection::Receiver {
     }
 
     Counters counters_;
+    LogLimits limits_;
     Client client_;
     std::unique_ptr<Connection> connection_;
     std::vector<Seen> seen_;

@@ -52,6 +52,8 @@ void Counters::register_in(metrics::Registry& registry) const {
         "Clients dropped because file descriptors got lost: more than 16 in a message, or this process has "
         "no room.",
         clients_truncated);
+    add("clients_shrunk_memory", "clients",
+        "Clients dropped because a memory file became shorter while mapped.", clients_shrunk_memory);
     add("receives", "calls",
         "recvmsg calls that brought data; messages per call tells how well batching works.", receives);
     add("messages", "messages", "Messages received.", messages);

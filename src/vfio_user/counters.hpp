@@ -44,10 +44,11 @@ struct Rejection {
 
 /// All numbers of one server. Written by the device thread.
 struct Counters {
-    metrics::Counter clients;            ///< accepted as the client
-    metrics::Counter clients_refused;    ///< closed at once because another client is served
-    metrics::Counter clients_too_slow;   ///< lost because they did not read their replies
-    metrics::Counter clients_truncated;  ///< lost because the kernel dropped file descriptors
+    metrics::Counter clients;                ///< accepted as the client
+    metrics::Counter clients_refused;        ///< closed at once because another client is served
+    metrics::Counter clients_too_slow;       ///< lost because they did not read their replies
+    metrics::Counter clients_truncated;      ///< lost because the kernel dropped file descriptors
+    metrics::Counter clients_shrunk_memory;  ///< lost because they made a mapped file shorter
     metrics::Counter receives;
     metrics::Counter messages;
     metrics::Counter posted;

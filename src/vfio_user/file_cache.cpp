@@ -79,8 +79,8 @@ Result<std::shared_ptr<MappedFile>> FileCache::map(int fd, std::uint64_t offset,
     if (files_.size() >= kMaxFiles) {
         return Error{Errc::NoSpace, fmt::format("more than {} files", kMaxFiles)};
     }
-    // A file that shrinks under a mapping turns reads into SIGBUS. QEMU seals its memfds against that; for
-    // other clients we try. Files that cannot be sealed remain the client's responsibility.
+    // A file that shrinks under a mapping turns accesses into SIGBUS. QEMU seals its memfds against that; for
+    // other clients we try. For files that cannot be sealed see BusErrors.
     ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
     const std::uint64_t block = granule(status);
     std::optional<Range> range = rounded(0, file_size, block);

@@ -10,6 +10,7 @@
 
 #include "base/range.hpp"
 #include "base/result.hpp"
+#include "vfio_user/bus_errors.hpp"
 
 namespace ernic::vfio_user {
 
@@ -18,7 +19,12 @@ class MappedFile {
   public:
     /// `range` is what of the file is mapped, `data` where.
     MappedFile(dev_t device, ino_t inode, bool writable, Range range, std::byte* data)
-        : device_(device), inode_(inode), writable_(writable), range_(range), data_(data) {}
+        : device_(device),
+          inode_(inode),
+          writable_(writable),
+          range_(range),
+          data_(data),
+          watched_(data, range.length()) {}
     ~MappedFile();
     MappedFile(const MappedFile&) = delete;
     MappedFile& operator=(const MappedFile&) = delete;
@@ -26,8 +32,9 @@ class MappedFile {
     /// Host address of a file offset. Precondition: range().contains(offset, ...).
     [[nodiscard]] std::byte* at(std::uint64_t offset) const { return data_ + (offset - range_.start()); }
     [[nodiscard]] const Range& range() const { return range_; }
+    /// Whether this maps that file. False for ever once the file was made shorter under the mapping.
     [[nodiscard]] bool is(dev_t device, ino_t inode, bool writable) const {
-        return device_ == device && inode_ == inode && writable_ == writable;
+        return device_ == device && inode_ == inode && writable_ == writable && !watched_.replaced();
     }
 
   private:
@@ -36,6 +43,7 @@ class MappedFile {
     bool writable_;
     Range range_;
     std::byte* data_;
+    BusErrors::Watched watched_;
 };
 
 /// Keeps one mapping per (device, inode, protection), however many DMA maps cut the file up. Firmware unmaps

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "vfio_user/irq_table.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -116,7 +115,6 @@ std::optional<Rejection> IrqTable::install(std::uint32_t start, std::uint32_t co
         vector.eventfd = fds.empty() ? UniqueFd() : std::move(fds[i]);
         if (vector.eventfd.valid()) {
             vector.masked = false;
-            vector.may_block = (::fcntl(vector.eventfd.get(), F_GETFL) & O_NONBLOCK) == 0;
             function_->msix_vector_ready(static_cast<std::uint16_t>(number));
         }
     }
@@ -150,12 +148,11 @@ bool IrqTable::fire(std::uint16_t vector) {
         return false;
     }
     const Vector& target = vectors_[vector];
-    if (target.may_block) {
-        pollfd room{target.eventfd.get(), POLLOUT, 0};
-        if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
-            counters_.interrupts_saturated.add();
-            return true;
-        }
+    // O_NONBLOCK belongs to the open file, which the client holds as well and may change at any time.
+    pollfd room{target.eventfd.get(), POLLOUT, 0};
+    if (::poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) {
+        counters_.interrupts_saturated.add();
+        return true;
     }
     const std::uint64_t one = 1;
     if (::write(target.eventfd.get(), &one, sizeof(one)) == sizeof(one)) {

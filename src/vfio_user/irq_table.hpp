@@ -45,7 +45,6 @@ class IrqTable {
     struct Vector {
         UniqueFd eventfd;
         bool masked = false;
-        bool may_block = false;  // the client did not make the eventfd non-blocking
     };
 
     [[nodiscard]] std::optional<Rejection> check(const wire::vfio_user::IrqSet& request, Bytes data,

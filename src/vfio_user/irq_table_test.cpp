@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "vfio_user/irq_table.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include "vfio_user/test_support.hpp"
@@ -154,6 +155,18 @@ TEST_F(IrqTableTest, SaturatedEventfdNeverBlocks) {
         EXPECT_TRUE(table_.fire(0));
     }
     EXPECT_EQ(counters_.interrupts_saturated.value(), 2U);
+}
+
+TEST_F(IrqTableTest, SaturatedEventfdMadeBlockingAfterwardsNeverBlocks) {
+    const UniqueFd full = event_fd();
+    ASSERT_EQ(set(kInstall, kMsix, 0, 1, {&full}), 0);
+    ASSERT_EQ(::fcntl(full.get(), F_SETFL, 0), 0);
+    const std::uint64_t most = 0xfffffffffffffffe;
+    ASSERT_EQ(::write(full.get(), &most, 8), 8);
+
+    EXPECT_TRUE(table_.fire(0));
+
+    EXPECT_EQ(counters_.interrupts_saturated.value(), 1U);
 }
 
 TEST_F(IrqTableTest, BlockingEventfdIsSignalledToo) {

@@ -7,8 +7,8 @@
 namespace ernic::vfio_user {
 
 MemoryCheck::MemoryCheck(DmaReader& reader, const mem::GuestMemory& memory, Counters& counters,
-                         log::Logger logger)
-    : reader_(reader), memory_(memory), counters_(counters), logger_(std::move(logger)) {
+                         LogLimits& limits, log::Logger logger)
+    : reader_(reader), memory_(memory), counters_(counters), limits_(limits), logger_(std::move(logger)) {
 }
 
 void MemoryCheck::start(mem::Iova iova) {
@@ -23,10 +23,10 @@ void MemoryCheck::start(mem::Iova iova) {
 void MemoryCheck::ask() {
     active_ = false;
     if (!memory_.read(page_, before_)) {
-        logger_.warn(
-            "guest memory at {:#x} cannot be reached; give the VM shared memory "
-            "(-object memory-backend-memfd,share=on) if this is RAM",
-            page_.value);
+        logger_.warn_limited(limits_.memory_unreachable,
+                             "guest memory at {:#x} cannot be reached; give the VM shared memory "
+                             "(-object memory-backend-memfd,share=on) if this is RAM",
+                             page_.value);
         return;
     }
     active_ = reader_.read(page_, kPage, [this](std::optional<Bytes> theirs) { answer(theirs); });
@@ -50,7 +50,8 @@ void MemoryCheck::answer(std::optional<Bytes> theirs) {
     }
     counters_.memory_checks.add();
     counters_.memory_mismatches.add();
-    logger_.error(
+    logger_.error_limited(
+        limits_.memory_not_shared,
         "guest memory at {:#x} differs from what the VM sees: the VM's memory backend lacks share=on, so the "
         "device cannot work",
         page_.value);

@@ -10,6 +10,7 @@
 #include "mem/guest_memory.hpp"
 #include "vfio_user/counters.hpp"
 #include "vfio_user/dma_reader.hpp"
+#include "vfio_user/log_limits.hpp"
 
 namespace ernic::vfio_user {
 
@@ -22,7 +23,8 @@ namespace ernic::vfio_user {
 /// Thread: device.
 class MemoryCheck {
   public:
-    MemoryCheck(DmaReader& reader, const mem::GuestMemory& memory, Counters& counters, log::Logger logger);
+    MemoryCheck(DmaReader& reader, const mem::GuestMemory& memory, Counters& counters, LogLimits& limits,
+                log::Logger logger);
 
     /// Starts a comparison of the page around `iova`; ignored while one is under way.
     void start(mem::Iova iova);
@@ -38,6 +40,7 @@ class MemoryCheck {
     DmaReader& reader_;
     const mem::GuestMemory& memory_;
     Counters& counters_;
+    LogLimits& limits_;
     log::Logger logger_;
     bool active_ = false;
     unsigned mismatches_ = 0;

@@ -49,10 +49,16 @@ void Server::attach(pci::Function& function) {
 
 Status Server::listen() {
     assert(function_ != nullptr);
+    auto bus_errors = BusErrors::watch();
+    if (!bus_errors) {
+        return bus_errors.error();
+    }
     auto socket = SocketPath::listen(options_);
     if (!socket) {
         return socket.error();
     }
+    bus_errors_.emplace(std::move(*bus_errors));
+    loop_.add(bus_errors_->fd(), EPOLLIN, [this](std::uint32_t) { on_bus_error(); });
     socket_ = std::move(*socket);
     loop_.add(socket_.fd(), EPOLLIN, [this](std::uint32_t) { on_listener(); });
     logger_.info("listening on {}", socket_.path());
@@ -67,6 +73,17 @@ void Server::close() {
     if (socket_.fd() >= 0) {
         loop_.remove(socket_.fd());
         socket_.close();
+        loop_.remove(bus_errors_->fd());
+        bus_errors_.reset();
+    }
+}
+
+void Server::on_bus_error() {
+    if (bus_errors_->take() && session_) {
+        counters_.clients_shrunk_memory.add();
+        logger_.warn_limited(limits_.memory_shrunk,
+                             "connection dropped: a memory file became shorter while it was mapped");
+        drop_client();
     }
 }
 
@@ -79,7 +96,7 @@ void Server::on_listener() {
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             // The client stays in the backlog and the listener readable: without a pause this would spin.
-            logger_.warn("cannot accept a client: {}", std::strerror(errno));
+            logger_.warn_limited(accept_limiter_, "cannot accept a client: {}", std::strerror(errno));
             loop_.modify(socket_.fd(), 0);
             accept_pause_.arm(loop_.clock().now() + kAcceptPause);
         }
@@ -101,7 +118,7 @@ void Server::accept_one(UniqueFd socket) {
     logger_.debug("client connected");
     const int fd = socket.get();
     session_ = std::make_unique<Session>(
-        std::move(socket), Session::Context{loop_, *function_, dma_, irqs_, counters_, logger_});
+        std::move(socket), Session::Context{loop_, *function_, dma_, irqs_, counters_, limits_, logger_});
     watching_output_ = false;
     loop_.add(fd, EPOLLIN, [this](std::uint32_t events) { on_client(events); });
 }
@@ -157,7 +174,7 @@ void Server::drop_client() {
     loop_.remove(session_->fd());
     // Whoever only knocked (a probe, another server) is not worth a line.
     if (session_->negotiated()) {
-        logger_.info("client disconnected");
+        logger_.info_limited(limits_.disconnected, "client disconnected");
     }
     session_.reset();
     irqs_.clear();

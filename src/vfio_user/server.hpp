@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/event_loop.hpp"
 #include "base/fd.hpp"
@@ -12,9 +13,11 @@
 #include "metrics/registry.hpp"
 #include "pci/function.hpp"
 #include "pci/host.hpp"
+#include "vfio_user/bus_errors.hpp"
 #include "vfio_user/counters.hpp"
 #include "vfio_user/dma_map.hpp"
 #include "vfio_user/irq_table.hpp"
+#include "vfio_user/log_limits.hpp"
 #include "vfio_user/session.hpp"
 #include "vfio_user/socket_path.hpp"
 
@@ -38,7 +41,8 @@ class Server final : public pci::Host {
     /// The function clients will see; before listen(), once. It must live until close().
     void attach(pci::Function& function);
 
-    /// Creates the socket. Fails: see SocketPath::listen. Precondition: attach() was called.
+    /// Creates the socket. Fails: see SocketPath::listen and BusErrors::watch. Precondition: attach() was
+    /// called.
     Status listen();
 
     /// Says goodbye to the client (the function is reset) and removes the socket file. Nothing happens when
@@ -62,6 +66,7 @@ class Server final : public pci::Host {
 
   private:
     void on_listener();
+    void on_bus_error();
     void accept_one(UniqueFd socket);
     void on_client(std::uint32_t events);
     Connection::Received receive();
@@ -72,8 +77,12 @@ class Server final : public pci::Host {
     EventLoop& loop_;
     log::Logger logger_;
     log::Limiter refuse_limiter_;
+    log::Limiter accept_limiter_;
+    LogLimits limits_;
     SocketOptions options_;
     Counters counters_;
+    /// While listening.
+    std::optional<BusErrors> bus_errors_;
     DmaMap dma_;
     IrqTable irqs_;
     pci::Function* function_ = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "vfio_user/server.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "vfio_user/test_support.hpp"
@@ -128,6 +129,26 @@ TEST_F(ServerTest, NumbersAreRegistered) {
     EXPECT_EQ(numbers["connected"], 1);
     EXPECT_EQ(numbers["messages"], 1);
     EXPECT_EQ(numbers["reject"]["range"], 0);
+}
+
+TEST_F(ServerTest, AClientThatComesAgainAndAgainCannotFloodTheLog) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 200; ++i) {
+        Client refused = negotiated();
+        refused.send(write_message(9, 0, 0));  // no such region
+        pump(2);
+        refused.close();
+        pump(2);
+        Client broken = negotiated();
+        broken.send(Buffer(16));  // a header that says "0 bytes"
+        pump(2);
+    }
+    EXPECT_EQ(rejects(Reject::Index), 200U);
+    EXPECT_EQ(rejects(Reject::HeaderSize), 200U);
+    const auto seconds = std::chrono::steady_clock::now() - begin;
+    // "listening"; then connected, disconnected, refused and dropped, each once a second.
+    const auto most = 1 + 4 * (1 + std::chrono::duration_cast<std::chrono::seconds>(seconds).count());
+    EXPECT_LE(sink_->lines.size(), static_cast<std::size_t>(most));
 }
 
 TEST_F(ServerTest, FloodOfBadMessagesIsLoggedOnce) {

@@ -18,10 +18,11 @@ Session::Session(UniqueFd socket, const Context& context)
       dma_(context.dma),
       irqs_(context.irqs),
       counters_(context.counters),
+      limits_(context.limits),
       logger_(context.logger),
-      connection_(std::move(socket), *this, context.counters, context.logger),
+      connection_(std::move(socket), *this, context.counters, context.limits, context.logger),
       dma_reader_(context.loop, connection_),
-      memory_check_(dma_reader_, context.dma.memory(), context.counters, context.logger) {
+      memory_check_(dma_reader_, context.dma.memory(), context.counters, context.limits, context.logger) {
     for (unsigned bar = 0; bar < pci::kBarCount; ++bar) {
         region_sizes_[w::kRegionBar0 + bar] = function_.bar_size(bar);
     }
@@ -95,7 +96,7 @@ Session::Outcome Session::dispatch(Message& message) {
 
 void Session::reject(const Header& header, const Rejection& rejection) {
     counters_.add(rejection.reason);
-    logger_.warn_limited(limiters_[static_cast<std::size_t>(rejection.reason)],
+    logger_.warn_limited(limits_.rejects[static_cast<std::size_t>(rejection.reason)],
                          "refused {}({}) id={} size={}: {}, {}", name(header.code()), header.command.get(),
                          header.id.get(), header.size.get(), name(rejection.reason),
                          std::strerror(rejection.error));
@@ -119,8 +120,8 @@ Session::Outcome Session::version(const Message& message) {
         std::memcpy(room.data(), &ours, sizeof(ours));
         std::memcpy(room.data() + sizeof(ours), text.c_str(), text.size() + 1);
     }
-    logger_.info("client connected: max_data_xfer_size={} write_multiple={}", agreed_->max_data_transfer,
-                 agreed_->write_multiple);
+    logger_.info_limited(limits_.connected, "client connected: max_data_xfer_size={} write_multiple={}",
+                         agreed_->max_data_transfer, agreed_->write_multiple);
     return std::nullopt;
 }
 

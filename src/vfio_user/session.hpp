@@ -32,6 +32,7 @@ class Session final : private Connection::Receiver {
         DmaMap& dma;
         IrqTable& irqs;
         Counters& counters;
+        LogLimits& limits;
         log::Logger logger;
     };
 
@@ -76,8 +77,8 @@ class Session final : private Connection::Receiver {
     DmaMap& dma_;
     IrqTable& irqs_;
     Counters& counters_;
+    LogLimits& limits_;
     log::Logger logger_;
-    std::array<log::Limiter, kRejectCount> limiters_{};
     std::array<std::uint64_t, wire::vfio_user::kRegionCount> region_sizes_{};
     Connection connection_;
     DmaReader dma_reader_;

@@ -9,33 +9,41 @@ import unittest
 
 from support import TIMEOUT, Client, Server, ServerTest, machine_is_busy
 
+# Other people's load delays some ends, not all.
+ATTEMPTS = 5
+
 
 class Life(ServerTest):
     def limit(self):
-        """Seconds an end may take. Neither the leak check of an instrumented build nor other people's load is the
-        server's fault."""
-        return TIMEOUT if self.instrumented() or machine_is_busy() else 0.2
+        """Seconds an end may take. The leak check of an instrumented build is not the server's fault."""
+        return TIMEOUT if self.instrumented() else 0.2
 
     def test_each_ending_signal_ends_it_cleanly_within_200_ms(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=number.name):
-                server = self.start()
-                code, took = server.end(number)
-                self.assertEqual(code, 0)
-                self.assertLess(took, self.limit())
-                self.assertFalse(self.socket.exists())
-                self.assertIn(b"ending", server.log)
+                times = []
+                while not times or (min(times) >= self.limit() and len(times) < ATTEMPTS):
+                    server = self.start()
+                    code, took = server.end(number)
+                    times.append(took)
+                    self.assertEqual(code, 0)
+                    self.assertFalse(self.socket.exists())
+                    self.assertIn(b"ending", server.log)
+                self.assertLess(min(times), self.limit(), times)
 
     def test_it_ends_as_fast_with_a_client(self):
-        server = self.start()
-        with Client(self.socket) as client:
-            client.negotiate()
-            os.close(client.map_memory(0x100000, 1 << 20))
-            code, took = server.end()
-            self.assertEqual(code, 0)
-            self.assertLess(took, self.limit())
-            self.assertFalse(self.socket.exists())
-            self.assertEqual(client.socket.recv(1), b"", "the client must see the end")
+        times = []
+        while not times or (min(times) >= self.limit() and len(times) < ATTEMPTS):
+            server = self.start()
+            with Client(self.socket) as client:
+                client.negotiate()
+                os.close(client.map_memory(0x100000, 1 << 20))
+                code, took = server.end()
+                times.append(took)
+                self.assertEqual(code, 0)
+                self.assertFalse(self.socket.exists())
+                self.assertEqual(client.socket.recv(1), b"", "the client must see the end")
+        self.assertLess(min(times), self.limit(), times)
 
     def test_a_client_that_hangs_up_ends_nothing(self):
         server = self.start()

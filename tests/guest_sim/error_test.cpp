@@ -306,6 +306,23 @@ TEST_F(Errors, MoreElementsThanAnEntryHolds) {
 
 // ---- Nobody there
 
+TEST(BackendNone, EvenTheCardItselfIsOutOfReach) {
+    ServerProcess server(ServerProcess::Options{.arguments = {"--backend", "none"}});
+    {
+        Guest guest(server);
+        const CqPtr cq = guest.create_cq();
+        const auto pair = guest.create_pair(*cq, {}, {.timeout = 10, .retry_count = 1});
+        const Region memory = guest.register_memory(4096);
+        pair.first->post_send({.wr_id = 1,
+                               .op = Op::Write,
+                               .sges = {memory.sge(0, 8)},
+                               .remote_va = memory.va + 64,
+                               .rkey = memory.key});
+        EXPECT_EQ(cq->wait().status, Status::RetryExceeded);
+    }
+    EXPECT_EQ(server.stop(), 0);
+}
+
 TEST_F(Errors, AMissingPeerExceedsTheRetriesAfterItsOwnTimeout) {
     // 4.096 us << 12 = 16.8 ms; the first try and two retries. InfiniBand 9.7.6.1.3 allows up to four times
     // that.

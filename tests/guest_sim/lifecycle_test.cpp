@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include <unistd.h>
+
 #include <filesystem>
 #include <iterator>
 #include <memory>
 
+#include "guest_sim/error.hpp"
 #include "guest_sim/fixture.hpp"
 
 namespace ernic::guest_sim {
@@ -158,6 +161,31 @@ TEST_F(Lifecycle, AVmThatDiesUnderTrafficMakesRoomForTheNext) {
     }
     expect_works();
     EXPECT_TRUE(wait_until([&] { return open_files() <= files; })) << "file descriptors leak";
+}
+
+TEST_F(Lifecycle, AMemoryFileThatShrinksCostsOnlyItsClient) {
+    {
+        Guest guest(server);
+        Traffic traffic(guest);
+        // Allocated last, so that cutting it off takes nothing else away.
+        const Region lost = guest.register_memory(kChunk);
+        const auto rest = static_cast<off_t>(lost.memory.iova - GuestRam::kBase);
+        ASSERT_EQ(::ftruncate(guest.ram().fd(), rest), 0) << "the server must not be able to seal this file";
+        traffic.client->post_send({.wr_id = 1,
+                                   .op = Op::Write,
+                                   .sges = traffic.from.list(),
+                                   .remote_va = lost.va,
+                                   .rkey = lost.key});
+        EXPECT_THROW(
+            {
+                for (;;) {
+                    guest.client().read_value<le32>(0, 0);
+                }
+            },
+            GuestError)
+            << "the client is dropped";
+    }
+    expect_works();
 }
 
 TEST_F(Lifecycle, TerminatedUnderTraffic) {

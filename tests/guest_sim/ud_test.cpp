@@ -138,23 +138,37 @@ TEST_F(Ud, TheLargestDatagramAndOneByteMore) {
     expect_send(*cq, 2, Status::LocalLength);
 }
 
-TEST_F(Ud, WithoutReceiveOrRoomTheDatagramIsLostAndTheSenderIsContent) {
+TEST_F(Ud, WithoutAReceiveTheDatagramIsLostAndTheSenderIsContent) {
     sender->post_send(datagram(1, 100));
     expect_send(*cq, 1);
     EXPECT_TRUE(receive_cq->silent());
+    EXPECT_EQ(receiver->query().state(), QpState::Rts);
+    expect_alive();
+}
 
+TEST_F(Ud, AReceiveThatIsTooShortEndsWithAnErrorAndSoDoesItsQueuePair) {
     receiver->post_receive({.wr_id = 3, .sges = {to.sge(0, 50)}});
     sender->post_send(datagram(2, 100));
     expect_send(*cq, 2);
-    EXPECT_TRUE(receive_cq->silent()) << "a datagram that does not fit is dropped";
-    EXPECT_EQ(receiver->query().state(), QpState::Rts);
-    // The receive is still posted: a small one takes it.
-    sender->post_send(datagram(3, 10));
     const WorkCompletion wc = receive_cq->wait();
     EXPECT_EQ(wc.wr_id, 3U);
-    EXPECT_EQ(wc.length, kHeader + 10);
-    expect_send(*cq, 3);
-    expect_alive();
+    EXPECT_EQ(wc.status, Status::LocalLength);
+    EXPECT_EQ(receiver->query().state(), QpState::Error);
+    // Set up anew it works again.
+    receiver->to(QpState::Reset);
+    EXPECT_EQ(sender->query().state(), QpState::Rts);
+}
+
+TEST_F(Ud, AReceiveWithABadKeyEndsWithAnErrorAndSoDoesItsQueuePair) {
+    Sge bad = to.sge(0, 4096);
+    bad.lkey += 0x100;
+    receiver->post_receive({.wr_id = 3, .sges = {bad}});
+    sender->post_send(datagram(2, 100));
+    expect_send(*cq, 2);
+    const WorkCompletion wc = receive_cq->wait();
+    EXPECT_EQ(wc.wr_id, 3U);
+    EXPECT_EQ(wc.status, Status::LocalProtection);
+    EXPECT_EQ(receiver->query().state(), QpState::Error);
 }
 
 TEST_F(Ud, AWrongQkeyIsDropped) {

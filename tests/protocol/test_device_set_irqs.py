@@ -101,6 +101,14 @@ class DeviceSetIrqs(ProtocolTest):
             self.assertEqual(self.client.set_irqs(NONE | TRIGGER, MSIX, 0, 1), 0)
             self.client.sync()
 
+    def test_eventfd_made_blocking_afterwards_does_not_stop_the_server(self):
+        full = self.own(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self.assertEqual(self.install(0, full), 0)
+        os.set_blocking(full, True)
+        os.eventfd_write(full, 2**64 - 2)
+        self.assertEqual(self.client.set_irqs(NONE | TRIGGER, MSIX, 0, 1), 0)
+        self.client.sync()
+
     def test_trigger_of_a_vector_without_descriptor_is_harmless(self):
         self.assertEqual(self.client.set_irqs(NONE | TRIGGER, MSIX, 0, self.vectors), 0)
 
