@@ -18,9 +18,9 @@ constexpr std::uint8_t kSizeLog2 = 4;
 constexpr std::uint32_t kMask = (1U << kSizeLog2) - 1;
 
 /// Reads everything, so that a dangling or short span is seen, and checks what the interface promises.
-class ReadingSink final : public ionic::FrameSink {
+class ReadingSink final : public net::FrameSink {
   public:
-    void transmit(const ionic::TxFrame& frame) override {
+    void transmit(const net::Frame& frame) override {
         std::size_t size = 0;
         for (const mem::SpanList::Piece& piece : frame.data) {
             for (std::size_t i = 0; i < piece.size; ++i) {

@@ -40,7 +40,7 @@ class Card final : public pci::Function {
         wire::MacAddress mac;
         Profile profile;
         /// Where transmitted frames go; null counts and drops them. Must outlive the card.
-        FrameSink* sink = nullptr;
+        net::FrameSink* sink = nullptr;
     };
 
     /// `host`, `loop` and `registry` must outlive the card.

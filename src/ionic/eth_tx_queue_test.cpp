@@ -14,18 +14,18 @@ namespace w = wire::ionic;
 using test::TestDriver;
 
 /// Copies what it is handed.
-class RecordingSink final : public FrameSink {
+class RecordingSink final : public net::FrameSink {
   public:
     struct Seen {
         std::vector<std::byte> data;
         std::vector<std::byte> header;
         std::optional<std::uint16_t> vlan;
-        std::optional<TxFrame::Checksum> checksum;
+        std::optional<net::Frame::Checksum> checksum;
         std::uint16_t segment_size = 0;
         std::uint32_t first_segment = 0;
         bool last = false;
     };
-    void transmit(const TxFrame& frame) override {
+    void transmit(const net::Frame& frame) override {
         Seen seen;
         for (const auto& piece : frame.data) {
             seen.data.insert(seen.data.end(), piece.data, piece.data + piece.size);

@@ -17,7 +17,7 @@ using wire::ionic::QueueOperation;
 }  // namespace
 
 Lif::Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory,
-         Interrupts& interrupts, TrafficStats& stats, FrameSink& sink)
+         Interrupts& interrupts, TrafficStats& stats, net::FrameSink& sink)
     : profile_(profile),
       permanent_mac_(mac),
       memory_(memory),

@@ -31,7 +31,7 @@ class Lif {
 
     /// Everything passed must outlive this; `profile.tx_queues` is at most kMaxTxQueues.
     Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory, Interrupts& interrupts,
-        TrafficStats& stats, FrameSink& sink);
+        TrafficStats& stats, net::FrameSink& sink);
 
     // Life cycle.
     Status init(mem::Iova info, const LinkState& link);
@@ -91,7 +91,7 @@ class Lif {
     mem::GuestMemory& memory_;
     Interrupts& interrupts_;
     TrafficStats& stats_;
-    FrameSink& sink_;
+    net::FrameSink& sink_;
 
     std::optional<mem::Iova> info_;
     LinkState link_;

@@ -15,6 +15,9 @@ void Segment::detach(Port& port) {
 
 void Segment::send(const Message& message) {
     messages_.add();
+    if (observer_ != nullptr) {
+        observer_->on_message(message);
+    }
     const wire::MacAddress& mac = message.route->destination;
     if (last_port_ == nullptr || !(mac == last_mac_)) {
         const auto owner = owners_.find(mac);

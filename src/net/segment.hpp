@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "metrics/registry.hpp"
+#include "net/observer.hpp"
 #include "net/payload.hpp"
 #include "net/port.hpp"
 #include "wire/ethernet.hpp"
@@ -25,6 +26,9 @@ class Segment {
     /// counted, exactly as on a wire: the sender finds out by its own time-out.
     void send(const Message& message);
 
+    /// `observer` sees all traffic from now on; null ends it. It must outlive its time here.
+    void observe(Observer* observer) { observer_ = observer; }
+
     /// How receiving ports put payload into place.
     PayloadMover& mover() { return mover_; }
 
@@ -36,6 +40,7 @@ class Segment {
     wire::MacAddress last_mac_;
     Port* last_port_ = nullptr;
     PayloadMover mover_;
+    Observer* observer_ = nullptr;
     metrics::Counter messages_;
     metrics::Counter unknown_destination_;
 };
