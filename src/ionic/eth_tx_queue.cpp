@@ -63,8 +63,15 @@ bool TxQueue::process(net::FrameSink& sink, std::uint32_t budget) {
         return false;
     }
     std::optional<std::uint16_t> finished;
-    while (!descriptors_.empty() && budget != 0) {
-        --budget;
+    std::uint32_t beyond = kTsoDescriptorsBeyondStep;
+    while (!descriptors_.empty()) {
+        if (budget != 0) {
+            --budget;
+        } else if (run_.open && beyond != 0) {
+            --beyond;
+        } else {
+            break;
+        }
         const auto descriptor = descriptors_.fetch<TxDescriptor>(context_.memory);
         if (!descriptor) {
             context_.stats.add(LifStat::TxDescriptorFetchError);
@@ -239,9 +246,9 @@ void TxQueue::hold(const mem::SpanList& spans, std::size_t skip, net::FrameSink&
 void TxQueue::flush_chunk(net::FrameSink& sink, bool last) {
     if (run_.segments_held != 0) {
         const net::Frame::Segmentation segmentation{.header = Bytes(header_).first(run_.header_size),
-                                                 .segment_size = run_.segment_size,
-                                                 .first_segment = run_.segments_sent,
-                                                 .last = last};
+                                                    .segment_size = run_.segment_size,
+                                                    .first_segment = run_.segments_sent,
+                                                    .last = last};
         sink.transmit(
             {.data = chunk_, .insert_vlan = run_.vlan, .checksum = {}, .segmentation = segmentation});
     }

@@ -259,6 +259,19 @@ TEST_F(TxQueueTest, LongRunIsHandedOverInPieces) {
     EXPECT_EQ(stat(w::LifStat::TxUnicastPackets), 200U);
 }
 
+TEST_F(TxQueueTest, ARunGoesOnBeyondTheBudgetOfAStep) {
+    driver.open(1, 8);
+    for (int i = 0; i < 60; ++i) {
+        send(descriptor(w::TxOpcode::Plain, buffer, 60));
+    }
+    for (std::uint32_t i = 0; i < 45; ++i) {
+        send(tso(buffer + kMss * i, i == 0 ? kHeader + kMss : kMss, i == 0, i == 44));
+    }
+    ring();
+    ASSERT_EQ(frames().size(), 61U);
+    EXPECT_EQ(frames().back().data.size(), 45U * kMss);
+}
+
 TEST_F(TxQueueTest, DisabledQueueRemembersItsDoorbell) {
     driver.control(w::LogicalQueue::Tx, 0, w::QueueOperation::Disable);
     send(descriptor(w::TxOpcode::Plain, buffer, 60));

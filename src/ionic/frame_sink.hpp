@@ -6,7 +6,6 @@
 
 namespace ernic::ionic {
 
-
 /// A wire that leads nowhere: frames are counted as sent and gone.
 class NullFrameSink final : public net::FrameSink {
   public:

@@ -18,6 +18,7 @@
 #include "ionic/profile.hpp"
 #include "ionic/rss.hpp"
 #include "ionic/rx_filters.hpp"
+#include "net/segmentation.hpp"
 #include "wire/ethernet.hpp"
 #include "wire/ionic_identity.hpp"
 
@@ -71,7 +72,11 @@ class Lif {
     bool step(AdminCommandHandler& admin);
 
     /// A frame for the guest. False when it was dropped (filtered, no queue, no buffer).
-    bool receive(Bytes frame);
+    bool receive(const net::WireFrame& frame);
+    /// Frames the receive queue with the fewest buffers can take; without limit while nothing is delivered.
+    [[nodiscard]] std::size_t receive_room() const;
+    /// `handler` hears whenever the guest has posted receive buffers.
+    void on_receive_room(std::function<void()> handler) { room_handler_ = std::move(handler); }
 
   private:
     Status set_features(std::uint64_t wanted, std::uint64_t& granted);
@@ -79,7 +84,7 @@ class Lif {
     void build_queue(const QueueConfig& config);
     [[nodiscard]] static QueueHandle handle_of(const QueueConfig& config);
     bool step_transmit();
-    [[nodiscard]] RxMetadata describe(const PacketInfo& packet, Bytes frame, bool strip,
+    [[nodiscard]] RxMetadata describe(const PacketInfo& packet, const net::WireFrame& frame, bool strip,
                                       const Rss::Choice& choice) const;
     template <WireValue T>
     bool publish(std::size_t offset, const T& value);
@@ -102,6 +107,7 @@ class Lif {
 
     std::optional<AdminQueue> admin_;
     std::function<void(std::uint32_t mtu)> mtu_handler_;
+    std::function<void()> room_handler_;
     std::optional<NotifyQueue> notify_;
     std::vector<std::optional<TxQueue>> tx_;
     std::vector<std::optional<RxQueue>> rx_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -26,11 +27,13 @@ struct Frame {
         std::uint16_t offset = 0;
     };
     std::optional<Checksum> checksum;
+    /// The transport checksum is known to be right as it stands, so that nobody need look.
+    bool checksum_valid = false;
 
     /// Part of a TCP packet to be cut into segments of `segment_size` bytes of payload, each with its own
-    /// copy of `header`. The sender leaves in the template: IPv4 checksum 0 and the length of the whole
+    /// copy of `header`. The ionic driver leaves in the template: IPv4 checksum 0 and the length of the whole
     /// packet; IPv6 payload length 0; the uncomplemented sum of the pseudo header without length as TCP
-    /// checksum.
+    /// checksum. Others leave other things there, so whoever cuts sets all of them anew and trusts none.
     struct Segmentation {
         Bytes header;
         std::uint16_t segment_size = 0;
@@ -50,6 +53,9 @@ class FrameSink {
     /// Takes what it needs before it returns. Thread: device. Fails: never (what cannot be sent is dropped
     /// and counted).
     virtual void transmit(const Frame& frame) = 0;
+    /// How many more frames of an ordinary size it has room for now, as far as it knows: somebody whose own
+    /// queue can wait asks before sending a burst.
+    [[nodiscard]] virtual std::size_t room() const { return SIZE_MAX; }
 };
 
 }  // namespace ernic::net
