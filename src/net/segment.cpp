@@ -37,6 +37,7 @@ void Segment::register_metrics(metrics::Registry& registry) {
         {"segment.unknown_destination", "messages",
          "messages to a MAC address nobody owns; high: an address handle or connection names a missing host"},
         unknown_destination_);
+    bridge_.register_metrics(registry);
 }
 
 }  // namespace ernic::net
