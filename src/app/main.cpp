@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "app/options.hpp"
 #include "app/sandbox.hpp"
@@ -10,6 +11,7 @@
 #include "app/stats_writer.hpp"
 #include "app/wiring.hpp"
 #include "base/event_loop.hpp"
+#include "net/tap.hpp"
 
 namespace ernic::app {
 namespace {
@@ -37,6 +39,7 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(stats->directory());
         needs.creates_files = true;
     }
+    needs.tap = !options.tap.empty();
     const Status entered = enter_sandbox(needs);
     if (entered) {
         log.info("sandbox on");
@@ -59,7 +62,15 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     }
 
     metrics::Registry registry;
-    Instance instance(loop, registry, options, log);
+    std::optional<net::TapDevice> tap;
+    if (!options.tap.empty()) {
+        auto opened = net::TapDevice::open(options.tap);
+        if (!opened) {
+            return give_up(opened.error());
+        }
+        tap.emplace(std::move(opened.value()));
+    }
+    Instance instance(loop, registry, options, log, std::move(tap));
     std::optional<StatsWriter> stats;
     if (!options.stats_file.empty()) {
         auto file = StatsFile::open(options.stats_file, registry);

@@ -24,7 +24,7 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, mac, stats_file, stats_interval, log_file, log_level, sandbox,
+    Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, log_file, log_level, sandbox,
         busy_poll;
     bool verbose = false;
 };
@@ -55,6 +55,7 @@ class Parser {
               "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
               "MODE preserve, "
               "zeros,\nones, increment, decrement, alternate or random");
+        value("-T,--tap", raw_.tap, "IF", "Existing TAP interface of the host that Ethernet frames go to");
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
         value("--stats-interval", raw_.stats_interval, "SECONDS",
@@ -213,6 +214,7 @@ std::optional<Farewell> read_paths(const RawOptions& raw, const Environment& env
             fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
                         options.socket_path, options.socket_path.size(), kLongestSocketPath));
     }
+    options.tap = raw.tap.empty() ? "" : raw.tap[0];
     options.stats_file = raw.stats_file.empty() ? "" : raw.stats_file[0];
     options.log_file = raw.log_file.empty() ? "" : raw.log_file[0];
     if (options.stats_file.empty() && !raw.stats_interval.empty()) {

@@ -22,6 +22,7 @@ struct Options {
     std::optional<gid_t> socket_group;
     BackendSpec backend;
     wire::MacAddress mac;
+    std::string tap;                              ///< empty: no TAP interface
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at exit
     std::string log_file;                         ///< empty: standard error

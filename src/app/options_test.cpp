@@ -49,12 +49,19 @@ TEST(ParseOptions, WithoutArgumentsGivesTheDocumentedDefaults) {
     EXPECT_FALSE(options.socket_group.has_value());
     EXPECT_EQ(options.backend, BackendSpec{});
     EXPECT_EQ(options.mac, mac_of_path("/tmp/vfio-user-rocm-ernic.sock"));
+    EXPECT_EQ(options.tap, "");
     EXPECT_EQ(options.stats_file, "");
     EXPECT_EQ(options.stats_interval, 5'000'000'000U);
     EXPECT_EQ(options.log_file, "");
     EXPECT_EQ(options.log_level, log::Level::Info);
     EXPECT_TRUE(options.sandbox);
     EXPECT_EQ(options.busy_poll, 20'000U);
+}
+
+TEST(ParseOptions, ATapHasALongAndAShortName) {
+    EXPECT_EQ(accepted({"--tap", "tap0"}).tap, "tap0");
+    EXPECT_EQ(accepted({"-T", "tap1"}).tap, "tap1");
+    EXPECT_THAT(refused({"--tap"}), testing::HasSubstr("'--tap' needs a value"));
 }
 
 TEST(ParseOptions, TheQuickStartLineIsAccepted) {

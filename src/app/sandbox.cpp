@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <linux/if_tun.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -144,6 +146,12 @@ Status load_filter(const SandboxNeeds& needs) {
         }
         filter.allow(SCMP_SYS(openat),
                      scmp_arg_cmp{2, SCMP_CMP_EQ, static_cast<scmp_datum_t>(StatsFile::kOpenFlags), 0});
+    }
+    if (needs.tap) {
+        for (const unsigned long request :
+             {TUNSETIFF, TUNSETVNETHDRSZ, TUNSETVNETLE, TUNSETOFFLOAD, std::size_t{SIOCGIFINDEX}}) {
+            filter.allow(SCMP_SYS(ioctl), scmp_arg_cmp{1, SCMP_CMP_EQ, request, 0});
+        }
     }
     const int error = filter.load();
     return error == 0 ? Status(Done{}) : Status(failed("seccomp", error));

@@ -26,6 +26,8 @@ struct SandboxNeeds {
     std::vector<std::string> directories;
     /// A statistics file is rewritten: allows creating new files, never opening existing ones.
     bool creates_files = false;
+    /// A TAP interface is attached to again when it was deleted and made anew.
+    bool tap = false;
 };
 
 /// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/if_tun.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -151,6 +153,21 @@ TEST_F(SandboxTest, StatisticsMayCreateFilesButNotOpenOthers) {
     expect_killed(needs, [] { return open("/etc/passwd", O_RDONLY); });
     expect_killed({}, [&] { return file.value().write() ? 0 : 1; });
     fs::remove_all(directory);
+}
+
+TEST_F(SandboxTest, TapRequestsNeedATap) {
+    const auto request = [](unsigned long number) {
+        return [number] { return ioctl(-1, number, nullptr) == -1 && errno == EBADF ? 0 : 1; };
+    };
+    SandboxNeeds needs;
+    expect_killed(needs, request(TUNSETIFF));
+    needs.tap = true;
+    expect_allowed(needs, request(TUNSETIFF));
+    expect_allowed(needs, request(TUNSETVNETHDRSZ));
+    expect_allowed(needs, request(TUNSETVNETLE));
+    expect_allowed(needs, request(TUNSETOFFLOAD));
+    expect_allowed(needs, request(SIOCGIFINDEX));
+    expect_killed(needs, request(TUNSETPERSIST));
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "app/options.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/tap.hpp"
 
 namespace ernic::app {
 
@@ -16,8 +18,10 @@ namespace ernic::app {
 class Instance {
   public:
     /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and
-    /// `registry` must outlive the instance, and `registry` must not be read after it.
-    Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log);
+    /// `registry` must outlive the instance, and `registry` must not be read after it. `tap` is the interface
+    /// of options.tap, already open.
+    Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
+             std::optional<net::TapDevice> tap = std::nullopt);
     ~Instance();
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
