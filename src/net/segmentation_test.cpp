@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -11,8 +11,11 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -25,6 +28,8 @@
 namespace ernic::net {
 namespace {
 
+/// Of packet sockets, which want it in network byte order.
+constexpr auto kAllProtocols = std::bit_cast<std::uint16_t>(be16(ETH_P_ALL));
 constexpr const char* kName = "ernic-test";
 constexpr std::uint16_t kExperiment = 0x88b5;
 constexpr wire::MacAddress kHost{{0x02, 0, 0, 0, 0, 1}};
@@ -62,12 +67,12 @@ class Host {
     }
     /// A packet socket on the interface: what it sends the TAP's owner reads, and the other way round.
     UniqueFd packet_socket() {
-        UniqueFd fd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)));
+        UniqueFd fd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, kAllProtocols));
         ifreq request = named();
         EXPECT_EQ(ioctl(control_.get(), SIOCGIFINDEX, &request), 0);
         sockaddr_ll address{};
         address.sll_family = AF_PACKET;
-        address.sll_protocol = htons(ETH_P_ALL);
+        address.sll_protocol = kAllProtocols;
         address.sll_ifindex = request.ifr_ifindex;
         EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
         const int on = 1;
@@ -229,10 +234,35 @@ TEST_F(TapTest, ATagIsInsertedOnTheWay) {
     host.set_up(true);
     plug();
     const UniqueFd far = host.packet_socket();
-    send_plain(frame_of(kExperiment, 60, false), 0x0005);
-    // The kernel takes the tag out of the packet again; that it is not the bare frame is seen by the type.
-    const auto arrived = receive(far);
-    ASSERT_GE(arrived.size(), kVnet + 60);
+    const int on = 1;
+    ASSERT_EQ(setsockopt(far.get(), SOL_PACKET, PACKET_AUXDATA, &on, sizeof on), 0);
+    const auto sent = frame_of(kExperiment, 60, false);
+    send_plain(sent, 0x6005);
+    // The kernel takes the tag out of the frame again and hands it over beside it.
+    std::optional<tpacket_auxdata> found;
+    for (int tries = 0; tries < 20 && !found; ++tries) {
+        std::array<std::byte, 2000> bytes;
+        std::array<std::byte, 256> extra;
+        iovec part{bytes.data(), bytes.size()};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = extra.data();
+        message.msg_controllen = extra.size();
+        pollfd wait{far.get(), POLLIN, 0};
+        ASSERT_EQ(::poll(&wait, 1, 2000), 1);
+        const ssize_t size = recvmsg(far.get(), &message, 0);
+        ASSERT_GE(size, static_cast<ssize_t>(kVnet + sizeof(wire::EthernetHeader)));
+        const Bytes frame = Bytes(bytes).subspan(kVnet, static_cast<std::size_t>(size) - kVnet);
+        if (read_value<wire::EthernetHeader>(frame)->source == kGuest) {
+            EXPECT_EQ(std::vector(frame.begin(), frame.end()), sent);
+            found.emplace();
+            std::memcpy(&*found, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *found);
+        }
+    }
+    ASSERT_TRUE(found);
+    EXPECT_NE(found->tp_status & TP_STATUS_VLAN_VALID, 0U);
+    EXPECT_EQ(found->tp_vlan_tci, 0x6005);
 }
 
 TEST_F(TapTest, ATcpPacketStaysWholeBothWays) {
@@ -273,7 +303,7 @@ TEST_F(TapTest, ImpossibleRequestsAreRefusedByTheKernelAndCounted) {
     send_plain(frame_of(kExperiment, 60, false), {}, Frame::Checksum{5000, 16});
     EXPECT_EQ(counters.write_errors.value(), 1U);
     const auto header = frame_of(kExperiment, 54, false);
-    const mem::SpanList nothing;
+    mem::SpanList nothing;
     port.transmit({.data = nothing,
                    .insert_vlan = {},
                    .checksum = {},
