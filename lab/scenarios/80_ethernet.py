@@ -11,6 +11,8 @@ from ernic_lab.namespaces import FAR, FAR6, GUEST, GUEST6, NEAR, NEAR6, TAP, Nam
 from ernic_lab.scenario import require, scenario
 
 WIRE_CHECK = Path(namespaces.__file__).parent / "wire_check.py"
+VLAN_PEER = Path(namespaces.__file__).parent / "vlan_peer.py"
+VLAN_MAC = "02:00:00:00:00:99"
 
 # A TCP server for one connection; reads until the other end is done, then answers with the digest.
 SINK = """
@@ -213,6 +215,57 @@ def follow_link(guest, wire, server, net):
     ping(guest, NEAR)
     require(server.alive, "the server ended")
     return "link followed TAP down/up and deleted/remade"
+
+
+@scenario("ethernet-offloads", boot="none", tier="full")
+def offloads(lab):
+    """Each offload switched off, a VLAN, and fewer queues: every byte still arrives both ways."""
+    with Namespaces(mtu=1500) as wire:
+        lab.server = server = lab.start_server(prefix=wire.inside(wire.near), extra=("--tap", TAP))
+        lab.guest = guest = lab.start_guest(server)
+        net = guest_net(guest)
+        bring_up(guest, net, 1500)
+        put_programs(guest)
+
+        def both_ways(near, guest_address):
+            transfer_from_guest(guest, wire, wire.near, near, 4)
+            transfer_to_guest(guest, wire, wire.near, guest_address, 4)
+
+        words = ("tso", "tx", "rx", "sg", "rxvlan", "txvlan", "rxhash")
+        for word in words:
+            guest.check(f"ethtool -K {net} {word} off")
+            both_ways(NEAR, GUEST)
+        for word in reversed(words):
+            guest.check(f"ethtool -K {net} {word} on")
+        for word in ("on", "off"):
+            guest.check(f"ethtool -K {net} txvlan {word} rxvlan {word}")
+            vlan(guest, wire, net)
+        guest.check(f"ethtool -L {net} combined 1 && ethtool -G {net} rx 64 tx 64")
+        require(carrier(guest, net, 1), "no carrier with one queue")
+        both_ways(NEAR, GUEST)
+        counters = server.stats()["tap"]
+        require(counters["malformed"] == 0 and counters["write_errors"] == 0, f"{counters}")
+        return f"{', '.join(words)} off; VLAN in hardware and software; one queue of 64"
+
+
+def vlan(guest, wire, net):
+    """Pings a tagged peer, whose frames come back only with the right tag both ways."""
+    peer = wire.spawn(wire.near, sys.executable, VLAN_PEER, TAP, 5, VLAN_MAC)
+    try:
+        wait_line(peer, "ready")
+        guest.check(f"ip link add link {net} name vlan5 type vlan id 5; ip link set vlan5 up; "
+                    "ip addr add 10.80.0.2/24 dev vlan5; "
+                    f"ip neigh replace 10.80.0.1 lladdr {VLAN_MAC} dev vlan5")
+        ping(guest, "10.80.0.1", "-s 1400")
+        require(not guest.run(f"ip link set vlan5 down; ip link delete vlan5; "
+                              f"ip link add link {net} name vlan6 type vlan id 6; ip link set vlan6 up; "
+                              "ip addr add 10.80.0.2/24 dev vlan6; "
+                              f"ip neigh replace 10.80.0.1 lladdr {VLAN_MAC} dev vlan6; "
+                              "ping -c 1 -W 1 10.80.0.1").ok, "another tag was answered too")
+        guest.check("ip link delete vlan6")
+    finally:
+        peer.kill()
+        peer.wait()
 
 
 @scenario("ethernet-tap-refused", boot="none")
