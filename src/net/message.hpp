@@ -64,6 +64,8 @@ struct Message {
     std::uint64_t remote_va = 0;
     /// Payload bytes of this fragment; for a ReadRequest the bytes asked for.
     std::uint64_t length = 0;
+    /// Write: bytes of the whole message, which its first packet announces.
+    std::uint64_t message_length = 0;
     std::uint64_t compare = 0;
     /// Swap or add operand; in an AtomicResponse the original value.
     std::uint64_t swap_add = 0;

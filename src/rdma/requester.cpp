@@ -347,6 +347,7 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
     message.rkey = request.rkey;
     message.remote_va = request.remote_va + offset;
     message.length = length;
+    message.message_length = under_way.length;
     message.compare = request.compare;
     message.swap_add = request.swap_add;
 
