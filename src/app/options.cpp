@@ -24,8 +24,8 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, log_file, log_level, sandbox,
-        busy_poll;
+    Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, pcap, log_file, log_level,
+        sandbox, busy_poll;
     bool verbose = false;
 };
 
@@ -60,6 +60,8 @@ class Parser {
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
         value("--stats-interval", raw_.stats_interval, "SECONDS",
               "Rewrite the statistics file this often when numbers\nchanged, 0 = only at exit (default: 5)");
+        value("--pcap", raw_.pcap, "FILE[,snaplen=N]",
+              "Write everything on the segment here as pcapng,\nat most N bytes of each packet");
         value("-l,--log-file", raw_.log_file, "FILE", "Append the log here (default: standard error)");
         value("-L,--log-level", raw_.log_level, "LEVEL",
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");
@@ -254,6 +256,7 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
     };
     read(raw.backend, parse_backend, options.backend);
     read(raw.mac, parse_mac, options.mac);
+    read(raw.pcap, parse_capture, options.capture);
     read(raw.socket_group, parse_group, options.socket_group);
     read(
         raw.stats_interval, [](const auto& text) { return parse_interval("--stats-interval", text); },

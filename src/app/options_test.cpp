@@ -52,6 +52,7 @@ TEST(ParseOptions, WithoutArgumentsGivesTheDocumentedDefaults) {
     EXPECT_EQ(options.tap, "");
     EXPECT_EQ(options.stats_file, "");
     EXPECT_EQ(options.stats_interval, 5'000'000'000U);
+    EXPECT_EQ(options.capture, CaptureSpec{});
     EXPECT_EQ(options.log_file, "");
     EXPECT_EQ(options.log_level, log::Level::Info);
     EXPECT_TRUE(options.sandbox);
@@ -75,7 +76,7 @@ TEST(ParseOptions, ReadsEveryLongOption) {
     const Options options =
         accepted({"--socket=/run/a.sock", "--socket-group=0", "--backend=loopback:mode=ones,md5",
                   "--mac=02:00:00:00:00:01", "--stats-file=/run/s", "--stats-interval=1", "--log-file=/run/l",
-                  "--log-level=error", "--sandbox=off", "--busy-poll=0"});
+                  "--pcap=/run/p,snaplen=99", "--log-level=error", "--sandbox=off", "--busy-poll=0"});
     EXPECT_EQ(options.socket_path, "/run/a.sock");
     EXPECT_EQ(options.socket_group, 0U);
     EXPECT_TRUE(options.backend.md5);
@@ -83,6 +84,7 @@ TEST(ParseOptions, ReadsEveryLongOption) {
     EXPECT_EQ(options.stats_file, "/run/s");
     EXPECT_EQ(options.stats_interval, 1'000'000'000U);
     EXPECT_EQ(options.log_file, "/run/l");
+    EXPECT_EQ(options.capture, (CaptureSpec{.path = "/run/p", .snaplen = 99}));
     EXPECT_EQ(options.log_level, log::Level::Error);
     EXPECT_FALSE(options.sandbox);
     EXPECT_EQ(options.busy_poll, 0U);

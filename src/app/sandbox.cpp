@@ -100,6 +100,8 @@ class Filter {
         }
         // 32-bit calls on a 64-bit kernel bypass nothing: same end.
         keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
+        // A thread that was started earlier, such as a capture's writer, gets the same filter.
+        keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_TSYNC, 1));
         // A search tree instead of a list of some seventy comparisons per call.
         keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
     }
@@ -179,6 +181,12 @@ const char* sandbox_obstacle() {
 #else
     return "";
 #endif
+}
+
+void drop_thread_capabilities() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const std::array<__user_cap_data_struct, 2> none{};
+    (void)syscall(SYS_capset, &header, none.data());
 }
 
 Status enter_sandbox(const SandboxNeeds& needs) {

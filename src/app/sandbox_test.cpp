@@ -12,11 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "app/stats_file.hpp"
 #include "base/log.hpp"
@@ -105,6 +107,27 @@ TEST_F(SandboxTest, AllowsTheWorkOfTheServer) {
     });
     close(ends[0]);
     close(ends[1]);
+}
+
+TEST_F(SandboxTest, HoldsThreadsThatStartedBeforeIt) {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::atomic<bool> inside{false};
+        std::thread earlier([&inside] {
+            drop_thread_capabilities();
+            while (!inside) {
+                std::this_thread::yield();
+            }
+            (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+        });
+        inside = enter_sandbox({}).ok();
+        earlier.join();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGSYS);
 }
 
 TEST_F(SandboxTest, KillsWhatAnIntruderWouldTry) {

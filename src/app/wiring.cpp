@@ -104,6 +104,10 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
 
 Instance::~Instance() = default;
 
+void Instance::observe(net::Observer* observer) {
+    parts_->segment.observe(observer);
+}
+
 Status Instance::listen() {
     return parts_->server.listen();
 }

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/observer.hpp"
 #include "net/tap.hpp"
 
 namespace ernic::app {
@@ -29,6 +30,9 @@ class Instance {
     /// Creates the socket; from now on a VMM can connect. The socket is removed with the instance.
     /// Fails: with one sentence (a live server owns the path, no such directory, no permission).
     [[nodiscard]] Status listen();
+
+    /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
+    void observe(net::Observer* observer);
 
   private:
     struct Parts;
