@@ -59,6 +59,7 @@ struct Instance::Parts {
         card.attach_rdma(std::move(rdma));
         guest_port.connect(&card.receiver());
         card.on_receive_room([this] { guest_port.made_room(); });
+        card.on_receive_drop([this] { guest_port.dropped(); });
         if (tap_device) {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
             tap->on_link([this](bool up) { card.set_link(up); });

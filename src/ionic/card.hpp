@@ -71,6 +71,8 @@ class Card final : public pci::Function {
     [[nodiscard]] net::FrameSink& receiver() { return receiver_; }
     /// `handler` hears whenever the guest has posted receive buffers.
     void on_receive_room(std::function<void()> handler) { lif_.on_receive_room(std::move(handler)); }
+    /// `handler` hears of every frame that the guest wanted and had no buffer for.
+    void on_receive_drop(std::function<void()> handler) { lif_.on_receive_drop(std::move(handler)); }
 
     /// One budgeted step of pending work, for the event loop; true while there is more.
     bool step();

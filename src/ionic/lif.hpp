@@ -77,6 +77,8 @@ class Lif {
     [[nodiscard]] std::size_t receive_room() const;
     /// `handler` hears whenever the guest has posted receive buffers.
     void on_receive_room(std::function<void()> handler) { room_handler_ = std::move(handler); }
+    /// `handler` hears of every frame that the guest wanted and had no buffer for.
+    void on_receive_drop(std::function<void()> handler) { drop_handler_ = std::move(handler); }
 
   private:
     Status set_features(std::uint64_t wanted, std::uint64_t& granted);
@@ -108,6 +110,7 @@ class Lif {
     std::optional<AdminQueue> admin_;
     std::function<void(std::uint32_t mtu)> mtu_handler_;
     std::function<void()> room_handler_;
+    std::function<void()> drop_handler_;
     std::optional<NotifyQueue> notify_;
     std::vector<std::optional<TxQueue>> tx_;
     std::vector<std::optional<RxQueue>> rx_;

@@ -127,6 +127,9 @@ bool Lif::receive(const net::WireFrame& frame) {
     }
     if (outcome != RxQueue::Outcome::Delivered) {
         stats_.receive_dropped(cast, frame.size());
+        if (drop_handler_) {
+            drop_handler_();
+        }
         return false;
     }
     stats_.received(cast, frame.size());

@@ -272,7 +272,11 @@ TEST_F(LifReceiveTest, FramesWithoutABufferAreDroppedAndCounted) {
     for (int i = 0; i < 63; ++i) {
         ASSERT_TRUE(card.receive(plain(kMac)));
     }
+    int dropped = 0;
+    card.on_receive_drop([&dropped] { ++dropped; });
     EXPECT_FALSE(card.receive(plain(kMac)));
+    EXPECT_FALSE(card.receive(plain(kPeer)));
+    EXPECT_EQ(dropped, 1) << "one that is filtered out is no loss";
     EXPECT_EQ(stat(w::LifStat::RxQueueEmpty), 1U);
     EXPECT_EQ(stat(w::LifStat::RxUnicastDropPackets), 1U);
 }
