@@ -41,6 +41,12 @@ class Host {
     Host() : back_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
         usable_ = back_ && unshare(CLONE_NEWNET) == 0;
         control_ = UniqueFd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        if (usable_) {
+            // Otherwise the kernel sends router solicitations and the like whenever it pleases.
+            const UniqueFd quiet(
+                ::open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC));
+            (void)!write(quiet.get(), "1", 1);
+        }
         usable_ = usable_ && make();
     }
     ~Host() {
