@@ -8,6 +8,7 @@
 #include "ionic/packet_info.hpp"
 #include "ionic/recv_queue.hpp"
 #include "ionic/send_queue.hpp"
+#include "net/checksum.hpp"
 #include "net/route.hpp"
 #include "vfio_user/version.hpp"
 
@@ -66,7 +67,7 @@ void frame(Bytes data) {
             packet->ipv4_header_size == 0 || packet->network_offset + packet->ipv4_header_size <= data.size(),
             "an IPv4 header lies in its frame");
     }
-    (void)ionic::ones_complement_sum(data);
+    (void)net::ones_complement_sum(data);
 }
 
 }  // namespace

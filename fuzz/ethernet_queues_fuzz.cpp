@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The Ethernet data path: transmit descriptors with scatter lists and TSO runs, receive descriptors, filters,
 // RSS tables, and frames from the wire. The sink reads every byte it is handed, as a real one would.
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "fuzz/driver.hpp"
 #include "fuzz/world.hpp"
 #include "ionic/profile.hpp"
+#include "net/segmentation.hpp"
 #include "wire/ionic_ethernet.hpp"
 
 namespace ernic::fuzz {
@@ -18,9 +21,18 @@ constexpr std::uint8_t kSizeLog2 = 4;
 constexpr std::uint32_t kMask = (1U << kSizeLog2) - 1;
 
 /// Reads everything, so that a dangling or short span is seen, and checks what the interface promises.
-class ReadingSink final : public ionic::FrameSink {
+class ReadingSink final : public net::FrameSink, private net::WireFrameSink {
   public:
-    void transmit(const ionic::TxFrame& frame) override {
+    void transmit(const net::Frame& frame) override {
+        (void)finisher_.finish(frame, *this);
+        if (frame.segmentation) {
+            std::array<std::byte, net::kMaxHeader> buffer;
+            if (const auto packet = net::super_frame(frame, buffer)) {
+                require(packet->header.size() + frame.data.bytes() <= 65535, "a packet fits its IP length");
+                require(packet->checksum.start + packet->checksum.offset + 2U <= packet->header.size(),
+                        "the checksum lies in the headers");
+            }
+        }
         std::size_t size = 0;
         for (const mem::SpanList::Piece& piece : frame.data) {
             for (std::size_t i = 0; i < piece.size; ++i) {
@@ -49,6 +61,16 @@ class ReadingSink final : public ionic::FrameSink {
     [[nodiscard]] std::uint64_t sum() const { return sum_; }
 
   private:
+    void take(const net::WireFrame& frame) override {
+        require(frame.size() >= 14 && frame.size() <= 65535, "finished frames have a sane size");
+        for (const Bytes part : {frame.head, frame.tail}) {
+            for (const std::byte byte : part) {
+                sum_ += std::to_integer<unsigned>(byte);
+            }
+        }
+    }
+
+    net::FrameFinisher finisher_;
     std::uint64_t sum_ = 0;
 };
 
@@ -275,7 +297,37 @@ class Target {
             const be16 type(input_.pick(kTypes));
             std::memcpy(frame.data() + 12, &type, sizeof type);
         }
-        world_.card().receive(frame);
+        if (input_.flag()) {
+            world_.card().receive(frame);
+        } else {
+            unfinished_from_wire(frame);
+        }
+    }
+
+    /// With work that the sender left to us, which may make sense or not.
+    void unfinished_from_wire(std::vector<std::byte>& bytes) {
+        const std::size_t header = std::min<std::size_t>(input_.u8(), bytes.size());
+        const bool segmented = input_.flag();
+        mem::SpanList data;
+        const std::size_t from = segmented ? header : 0;
+        const std::size_t border = from + input_.below(static_cast<std::uint32_t>(bytes.size() - from + 1));
+        data.add(bytes.data() + from, border - from);
+        data.add(bytes.data() + border, bytes.size() - border);
+        net::Frame frame{.data = data, .insert_vlan = {}, .checksum = {}, .segmentation = {}};
+        if (input_.flag()) {
+            frame.insert_vlan = input_.u16();
+        }
+        if (segmented) {
+            frame.segmentation = net::Frame::Segmentation{.header = Bytes(bytes).first(header),
+                                                          .segment_size = input_.u16(),
+                                                          .first_segment = input_.u16(),
+                                                          .last = input_.flag()};
+        } else if (input_.flag()) {
+            frame.checksum = {input_.u8(), input_.u8()};
+        } else {
+            frame.checksum_valid = input_.flag();
+        }
+        world_.card().receiver().transmit(frame);
     }
 
     void receive_mode(std::uint16_t mode) {

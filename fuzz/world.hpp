@@ -26,7 +26,7 @@ ionic::Profile small_profile();
 class Device {
   public:
     struct Options {
-        ionic::FrameSink* sink = nullptr;
+        net::FrameSink* sink = nullptr;
         net::PayloadMode mode = net::PayloadMode::Preserve;
         log::Level log_level = log::Level::Info;
     };

@@ -20,13 +20,13 @@ class ServerFailed(Exception):
 class Server:
     """One build/rocm-ernic process with its socket, log and statistics file."""
 
-    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server"):
+    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server", prefix=()):
         self.binary = binary or os.environ.get("ERNIC_SERVER") or paths.REPO / "build/rocm-ernic"
         self.socket_dir = paths.new_socket_dir()
         self.socket = self.socket_dir / "card.sock"
         self.log = run_dir / f"{name}.log"
         self.stats_file = run_dir / f"{name}-stats.json"
-        self.argv = [self.binary, "--socket", self.socket, "--backend", backend,
+        self.argv = [*prefix, self.binary, "--socket", self.socket, "--backend", backend,
                      "--mac", MAC, "--stats-file", self.stats_file, *extra]
         self.process = None
         self.expected_end = False  # a scenario that ends it on purpose says so

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "app/options.hpp"
 #include "app/sandbox.hpp"
@@ -10,6 +11,8 @@
 #include "app/stats_writer.hpp"
 #include "app/wiring.hpp"
 #include "base/event_loop.hpp"
+#include "net/capture.hpp"
+#include "net/tap.hpp"
 
 namespace ernic::app {
 namespace {
@@ -37,11 +40,23 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(stats->directory());
         needs.creates_files = true;
     }
+    needs.tap = !options.tap.empty();
     const Status entered = enter_sandbox(needs);
     if (entered) {
         log.info("sandbox on");
     }
     return entered;
+}
+
+/// The capture of this run. Fails: as net::Capture::open().
+Result<std::unique_ptr<net::Capture>> open_capture(const Options& options, const Clock& wall_clock,
+                                                   const log::Logger& log) {
+    const bool closes_door = options.sandbox && *sandbox_obstacle() == '\0';
+    return net::Capture::open({.path = options.capture.path,
+                               .snaplen = options.capture.snaplen,
+                               .application = "rocm-ernic " ERNIC_VERSION,
+                               .on_thread_start = closes_door ? drop_thread_capabilities : nullptr},
+                              wall_clock, log.named("capture"));
 }
 
 /// One run of the server, from listening to the last statistics. Everything it builds dies when it returns.
@@ -62,7 +77,26 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     }
 
     metrics::Registry registry;
-    Instance instance(loop, registry, options, log);
+    const net::RealTimeClock wall_clock;
+    std::unique_ptr<net::Capture> capture;
+    if (!options.capture.path.empty()) {
+        auto opened = open_capture(options, wall_clock, log);
+        if (!opened) {
+            return give_up(opened.error());
+        }
+        capture = std::move(opened.value());
+        capture->register_metrics(registry);
+    }
+    std::optional<net::TapDevice> tap;
+    if (!options.tap.empty()) {
+        auto opened = net::TapDevice::open(options.tap);
+        if (!opened) {
+            return give_up(opened.error());
+        }
+        tap.emplace(std::move(opened.value()));
+    }
+    Instance instance(loop, registry, options, log, std::move(tap));
+    instance.observe(capture.get());
     std::optional<StatsWriter> stats;
     if (!options.stats_file.empty()) {
         auto file = StatsFile::open(options.stats_file, registry);
@@ -79,12 +113,14 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     }
     loop.run();
 
+    instance.observe(nullptr);
+    const Status captured = capture ? capture->finish() : Status(Done{});
     if (stats) {
         if (const Status written = stats->finish(); !written) {
             return give_up(written.error());
         }
     }
-    return 0;
+    return captured ? 0 : give_up(captured.error());
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, mac, stats_file, stats_interval, log_file, log_level, sandbox,
-        busy_poll;
+    Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, pcap, log_file, log_level,
+        sandbox, busy_poll;
     bool verbose = false;
 };
 
@@ -55,11 +55,14 @@ class Parser {
               "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
               "MODE preserve, "
               "zeros,\nones, increment, decrement, alternate or random");
+        value("-T,--tap", raw_.tap, "IF", "Existing TAP interface of the host that Ethernet frames go to");
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
         value("--stats-interval", raw_.stats_interval, "SECONDS",
               "Rewrite the statistics file this often when numbers\nchanged, 0 = only at start and exit "
               "(default: 5)");
+        value("--pcap", raw_.pcap, "FILE[,snaplen=N]",
+              "Write everything on the segment here as pcapng,\nat most N bytes of each packet");
         value("-l,--log-file", raw_.log_file, "FILE", "Append the log here (default: standard error)");
         value("-L,--log-level", raw_.log_level, "LEVEL",
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");
@@ -214,6 +217,7 @@ std::optional<Farewell> read_paths(const RawOptions& raw, const Environment& env
             fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
                         options.socket_path, options.socket_path.size(), kLongestSocketPath));
     }
+    options.tap = raw.tap.empty() ? "" : raw.tap[0];
     options.stats_file = raw.stats_file.empty() ? "" : raw.stats_file[0];
     options.log_file = raw.log_file.empty() ? "" : raw.log_file[0];
     if (options.stats_file.empty() && !raw.stats_interval.empty()) {
@@ -253,6 +257,7 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
     };
     read(raw.backend, parse_backend, options.backend);
     read(raw.mac, parse_mac, options.mac);
+    read(raw.pcap, parse_capture, options.capture);
     read(raw.socket_group, parse_group, options.socket_group);
     read(
         raw.stats_interval, [](const auto& text) { return parse_interval("--stats-interval", text); },

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "app/backend_spec.hpp"
+#include "app/capture_spec.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "wire/ethernet.hpp"
@@ -22,9 +23,11 @@ struct Options {
     std::optional<gid_t> socket_group;
     BackendSpec backend;
     wire::MacAddress mac;
+    std::string tap;                              ///< empty: no TAP interface
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
-    std::string log_file;                         ///< empty: standard error
+    CaptureSpec capture;
+    std::string log_file;  ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;
     /// Enough to catch the next doorbell of a guest that posts work in a row, which spares it the wake-up of

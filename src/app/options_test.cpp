@@ -49,12 +49,20 @@ TEST(ParseOptions, WithoutArgumentsGivesTheDocumentedDefaults) {
     EXPECT_FALSE(options.socket_group.has_value());
     EXPECT_EQ(options.backend, BackendSpec{});
     EXPECT_EQ(options.mac, mac_of_path("/tmp/vfio-user-rocm-ernic.sock"));
+    EXPECT_EQ(options.tap, "");
     EXPECT_EQ(options.stats_file, "");
     EXPECT_EQ(options.stats_interval, 5'000'000'000U);
+    EXPECT_EQ(options.capture, CaptureSpec{});
     EXPECT_EQ(options.log_file, "");
     EXPECT_EQ(options.log_level, log::Level::Info);
     EXPECT_TRUE(options.sandbox);
     EXPECT_EQ(options.busy_poll, 20'000U);
+}
+
+TEST(ParseOptions, ATapHasALongAndAShortName) {
+    EXPECT_EQ(accepted({"--tap", "tap0"}).tap, "tap0");
+    EXPECT_EQ(accepted({"-T", "tap1"}).tap, "tap1");
+    EXPECT_THAT(refused({"--tap"}), testing::HasSubstr("'--tap' needs a value"));
 }
 
 TEST(ParseOptions, TheQuickStartLineIsAccepted) {
@@ -68,7 +76,7 @@ TEST(ParseOptions, ReadsEveryLongOption) {
     const Options options =
         accepted({"--socket=/run/a.sock", "--socket-group=0", "--backend=loopback:mode=ones,md5",
                   "--mac=02:00:00:00:00:01", "--stats-file=/run/s", "--stats-interval=1", "--log-file=/run/l",
-                  "--log-level=error", "--sandbox=off", "--busy-poll=0"});
+                  "--pcap=/run/p,snaplen=99", "--log-level=error", "--sandbox=off", "--busy-poll=0"});
     EXPECT_EQ(options.socket_path, "/run/a.sock");
     EXPECT_EQ(options.socket_group, 0U);
     EXPECT_TRUE(options.backend.md5);
@@ -76,6 +84,7 @@ TEST(ParseOptions, ReadsEveryLongOption) {
     EXPECT_EQ(options.stats_file, "/run/s");
     EXPECT_EQ(options.stats_interval, 1'000'000'000U);
     EXPECT_EQ(options.log_file, "/run/l");
+    EXPECT_EQ(options.capture, (CaptureSpec{.path = "/run/p", .snaplen = 99}));
     EXPECT_EQ(options.log_level, log::Level::Error);
     EXPECT_FALSE(options.sandbox);
     EXPECT_EQ(options.busy_poll, 0U);

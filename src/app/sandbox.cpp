@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <linux/if_tun.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -98,6 +100,8 @@ class Filter {
         }
         // 32-bit calls on a 64-bit kernel bypass nothing: same end.
         keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS));
+        // A thread that was started earlier, such as a capture's writer, gets the same filter.
+        keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_TSYNC, 1));
         // A search tree instead of a list of some seventy comparisons per call.
         keep(seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
     }
@@ -145,6 +149,12 @@ Status load_filter(const SandboxNeeds& needs) {
         filter.allow(SCMP_SYS(openat),
                      scmp_arg_cmp{2, SCMP_CMP_EQ, static_cast<scmp_datum_t>(StatsFile::kOpenFlags), 0});
     }
+    if (needs.tap) {
+        for (const unsigned long request :
+             {TUNSETIFF, TUNSETVNETHDRSZ, TUNSETVNETLE, TUNSETOFFLOAD, std::size_t{SIOCGIFINDEX}}) {
+            filter.allow(SCMP_SYS(ioctl), scmp_arg_cmp{1, SCMP_CMP_EQ, request, 0});
+        }
+    }
     const int error = filter.load();
     return error == 0 ? Status(Done{}) : Status(failed("seccomp", error));
 }
@@ -171,6 +181,12 @@ const char* sandbox_obstacle() {
 #else
     return "";
 #endif
+}
+
+void drop_thread_capabilities() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    const std::array<__user_cap_data_struct, 2> none{};
+    (void)syscall(SYS_capset, &header, none.data());
 }
 
 Status enter_sandbox(const SandboxNeeds& needs) {

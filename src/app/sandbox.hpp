@@ -26,6 +26,8 @@ struct SandboxNeeds {
     std::vector<std::string> directories;
     /// A statistics file is rewritten: allows creating new files, never opening existing ones.
     bool creates_files = false;
+    /// A TAP interface is attached to again when it was deleted and made anew.
+    bool tap = false;
 };
 
 /// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of
@@ -33,8 +35,14 @@ struct SandboxNeeds {
 [[nodiscard]] const char* sandbox_obstacle();
 
 /// Enters the sandbox; there is no way back. Everything that opens files lazily (time zone, group database,
-/// log) must have been used before. Thread: the only one, so that later ones inherit everything. Fails:
-/// Unsupported or Io with one sentence; the process is then partly restricted and should end.
+/// log) must have been used before. The system call filter and "no new privileges" reach all threads, but
+/// capabilities are each thread's own: others must have called drop_thread_capabilities() before. Thread: the
+/// main one. Fails: Unsupported or Io with one sentence; the process is then partly restricted and should
+/// end.
 [[nodiscard]] Status enter_sandbox(const SandboxNeeds& needs);
+
+/// Gives up all capabilities of the calling thread. For a thread that starts before the sandbox and needs
+/// open descriptors only. Thread: any. Fails: never (giving up is always allowed).
+void drop_thread_capabilities();
 
 }  // namespace ernic::app

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/if_tun.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -10,11 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "app/stats_file.hpp"
 #include "base/log.hpp"
@@ -105,6 +109,27 @@ TEST_F(SandboxTest, AllowsTheWorkOfTheServer) {
     close(ends[1]);
 }
 
+TEST_F(SandboxTest, HoldsThreadsThatStartedBeforeIt) {
+    const pid_t child = fork();
+    if (child == 0) {
+        std::atomic<bool> inside{false};
+        std::thread earlier([&inside] {
+            drop_thread_capabilities();
+            while (!inside) {
+                std::this_thread::yield();
+            }
+            (void)open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+        });
+        inside = enter_sandbox({}).ok();
+        earlier.join();
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGSYS);
+}
+
 TEST_F(SandboxTest, KillsWhatAnIntruderWouldTry) {
     expect_killed({}, [] { return open("/etc/passwd", O_RDONLY); });
     expect_killed({}, [] { return socket(AF_INET, SOCK_STREAM, 0); });
@@ -151,6 +176,21 @@ TEST_F(SandboxTest, StatisticsMayCreateFilesButNotOpenOthers) {
     expect_killed(needs, [] { return open("/etc/passwd", O_RDONLY); });
     expect_killed({}, [&] { return file.value().write() ? 0 : 1; });
     fs::remove_all(directory);
+}
+
+TEST_F(SandboxTest, TapRequestsNeedATap) {
+    const auto request = [](unsigned long number) {
+        return [number] { return ioctl(-1, number, nullptr) == -1 && errno == EBADF ? 0 : 1; };
+    };
+    SandboxNeeds needs;
+    expect_killed(needs, request(TUNSETIFF));
+    needs.tap = true;
+    expect_allowed(needs, request(TUNSETIFF));
+    expect_allowed(needs, request(TUNSETVNETHDRSZ));
+    expect_allowed(needs, request(TUNSETVNETLE));
+    expect_allowed(needs, request(TUNSETOFFLOAD));
+    expect_allowed(needs, request(SIOCGIFINDEX));
+    expect_killed(needs, request(TUNSETPERSIST));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
 #include "net/segment.hpp"
+#include "net/tap.hpp"
 #include "vfio_user/server.hpp"
 
 namespace ernic::app {
@@ -35,6 +36,7 @@ nlohmann::json identity(const Options& options) {
             {"pid", getpid()},
             {"socket", options.socket_path},
             {"backend", app::to_string(options.backend)},
+            {"tap", options.tap},
             {"mac", to_string(options.mac)}};
 }
 
@@ -43,20 +45,34 @@ nlohmann::json identity(const Options& options) {
 /// Declared in the order of use: what is below may hold references to what is above.
 ///
 ///     VMM == socket == server <- pci::Host / pci::Function -> card -> RDMA half -> segment
+///                                      card <-> guest port == bridge == TAP port <-> TAP
 struct Instance::Parts {
-    Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log)
-        : segment(options.backend.mode),
+    Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
+          std::optional<net::TapDevice> tap_device)
+        : segment(options.backend.mode, &loop.clock()),
+          guest_port(segment.bridge(), "guest"),
+          tap_port(segment.bridge(), "tap"),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
-          card({.mac = options.mac, .profile = {}, .sink = nullptr}, server, loop, registry, log) {
+          card({.mac = options.mac, .profile = {}, .sink = &guest_port}, server, loop, registry, log) {
         if (options.backend.kind == BackendSpec::Kind::None) {
             segment.close();
         }
         auto rdma = std::make_unique<ionic::RdmaCard>(card.profile().rdma, options.mac, server,
                                                       card.interrupts(), loop, segment, registry, log);
         card.attach_rdma(std::move(rdma));
-        card.set_link(options.backend.kind != BackendSpec::Kind::None);
+        guest_port.connect(&card.receiver());
+        card.on_receive_room([this] { guest_port.made_room(); });
+        card.on_receive_drop([this] { guest_port.dropped(); });
+        if (tap_device) {
+            tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
+            tap->on_link([this](bool up) { card.set_link(up); });
+        }
+        card.set_link(tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
         server.attach(card);
         segment.register_metrics(registry);
+        guest_port.register_metrics(registry);
+        tap_port.register_metrics(registry);
+        tap_counters.register_metrics(registry);
         registry.add_section("process", [text = identity(options)] { return text; });
     }
     /// The server resets the card when it says goodbye to its client, so the card must still live.
@@ -65,15 +81,22 @@ struct Instance::Parts {
     Parts& operator=(const Parts&) = delete;
 
     net::Segment segment;
+    net::FramePort guest_port;
+    net::FramePort tap_port;
+    net::TapCounters tap_counters;
     vfio_user::Server server;
     ionic::Card card;
+    std::optional<net::Tap> tap;
 };
 
 Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
-                   const log::Logger& log)
-    : parts_(std::make_unique<Parts>(loop, registry, options, log)) {
+                   const log::Logger& log, std::optional<net::TapDevice> tap)
+    : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap))) {
     loop.set_worker([this] { return parts_->card.step(); });
-    loop.set_poller([this] { return parts_->server.poll(); });
+    loop.set_poller([this] {
+        const bool frames = parts_->tap && parts_->tap->read_frames();
+        return parts_->server.poll() || frames;
+    });
     if (options.backend.md5) {
         // OpenSSL reads its configuration file at its first digest, which must not happen in the sandbox.
         (void)net::PayloadDigest(log::Logger(log::null_sink(), "")).add({}, 0);
@@ -84,6 +107,10 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
 }
 
 Instance::~Instance() = default;
+
+void Instance::observe(net::Observer* observer) {
+    parts_->segment.observe(observer);
+}
 
 Status Instance::listen() {
     return parts_->server.listen();

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "app/options.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/observer.hpp"
+#include "net/tap.hpp"
 
 namespace ernic::app {
 
@@ -16,8 +19,10 @@ namespace ernic::app {
 class Instance {
   public:
     /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and
-    /// `registry` must outlive the instance, and `registry` must not be read after it.
-    Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log);
+    /// `registry` must outlive the instance, and `registry` must not be read after it. `tap` is the interface
+    /// of options.tap, already open.
+    Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
+             std::optional<net::TapDevice> tap = std::nullopt);
     ~Instance();
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
@@ -25,6 +30,9 @@ class Instance {
     /// Creates the socket; from now on a VMM can connect. The socket is removed with the instance.
     /// Fails: with one sentence (a live server owns the path, no such directory, no permission).
     [[nodiscard]] Status listen();
+
+    /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
+    void observe(net::Observer* observer);
 
   private:
     struct Parts;

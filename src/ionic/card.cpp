@@ -82,6 +82,7 @@ Card::Card(const Options& options, pci::Host& host, EventLoop& loop, metrics::Re
       port_(options_.profile, host.memory(), stats_),
       lif_(options_.profile, options_.mac, host.memory(), interrupts_, stats_,
            options_.sink != nullptr ? *options_.sink : null_sink_),
+      receiver_(lif_),
       admin_commands_(lif_, log_),
       device_commands_(options_.profile, lif_, port_, admin_commands_,
                        {.reset_card = [this] { reset_device(); },
@@ -227,6 +228,7 @@ void Card::register_in(metrics::Registry& registry) const {
     device_commands_.register_in(registry);
     doorbells_.register_in(registry);
     msix_.register_in(registry, "ionic.msix");
+    receiver_.register_in(registry);
     stats_.register_in(registry);
 }
 

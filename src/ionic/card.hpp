@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
@@ -11,6 +13,7 @@
 #include "ionic/device_command.hpp"
 #include "ionic/device_registers.hpp"
 #include "ionic/doorbell.hpp"
+#include "ionic/frame_receiver.hpp"
 #include "ionic/frame_sink.hpp"
 #include "ionic/interrupts.hpp"
 #include "ionic/lif.hpp"
@@ -40,7 +43,7 @@ class Card final : public pci::Function {
         wire::MacAddress mac;
         Profile profile;
         /// Where transmitted frames go; null counts and drops them. Must outlive the card.
-        FrameSink* sink = nullptr;
+        net::FrameSink* sink = nullptr;
     };
 
     /// `host`, `loop` and `registry` must outlive the card.
@@ -62,7 +65,13 @@ class Card final : public pci::Function {
     /// Plugs the cable in or pulls it out; the guest is told.
     void set_link(bool up) { port_.set_carrier(up); }
     /// A frame for the guest. False when it was dropped.
-    bool receive(Bytes frame) { return lif_.receive(frame); }
+    bool receive(Bytes frame) { return lif_.receive({.head = frame, .tail = {}}); }
+    /// Where frames for the guest go, finished or not.
+    [[nodiscard]] net::FrameSink& receiver() { return receiver_; }
+    /// `handler` hears whenever the guest has posted receive buffers.
+    void on_receive_room(std::function<void()> handler) { lif_.on_receive_room(std::move(handler)); }
+    /// `handler` hears of every frame that the guest wanted and had no buffer for.
+    void on_receive_drop(std::function<void()> handler) { lif_.on_receive_drop(std::move(handler)); }
 
     /// One budgeted step of pending work, for the event loop; true while there is more.
     bool step();
@@ -103,6 +112,7 @@ class Card final : public pci::Function {
     TrafficStats stats_;
     Port port_;
     Lif lif_;
+    FrameReceiver receiver_;
     AdminCommands admin_commands_;
     DeviceCommands device_commands_;
     DeviceRegisters registers_;

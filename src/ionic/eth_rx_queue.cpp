@@ -2,7 +2,7 @@
 #include "ionic/eth_rx_queue.hpp"
 
 #include <algorithm>
-#include <span>
+#include <numeric>
 
 namespace ernic::ionic {
 namespace {
@@ -55,10 +55,10 @@ std::optional<RxQueue::Buffers> RxQueue::next_buffers() const {
     return buffers;
 }
 
-std::optional<std::size_t> RxQueue::scatter(const Buffers& buffers, Bytes head, Bytes tail) {
+std::optional<std::size_t> RxQueue::scatter(const Buffers& buffers, std::span<const Bytes> parts) {
     std::size_t used = 0;
     std::uint32_t filled = 0;
-    for (Bytes part : {head, tail}) {
+    for (Bytes part : parts) {
         while (!part.empty()) {
             // deliver() has seen to it that all buffers together are large enough.
             while (filled == buffers.list[used].size) {
@@ -92,7 +92,7 @@ bool RxQueue::complete(RxCompletion completion) {
     return true;
 }
 
-RxQueue::Outcome RxQueue::deliver(Bytes head, Bytes tail, const RxMetadata& metadata) {
+RxQueue::Outcome RxQueue::deliver(std::span<const Bytes> parts, const RxMetadata& metadata) {
     if (!enabled_ || broken_ || !context_.memory.enabled()) {
         context_.stats.add(LifStat::RxQueueDisabled);
         return Outcome::Disabled;
@@ -107,7 +107,8 @@ RxQueue::Outcome RxQueue::deliver(Bytes head, Bytes tail, const RxMetadata& meta
         broken_ = true;
         return Outcome::Disabled;
     }
-    const std::size_t size = head.size() + tail.size();
+    const std::size_t size = std::accumulate(parts.begin(), parts.end(), std::size_t{0},
+                                             [](std::size_t sum, Bytes part) { return sum + part.size(); });
     RxCompletion completion{};
     completion.length.set(static_cast<std::uint16_t>(std::min<std::size_t>(size, UINT16_MAX)));
     if (size > buffers->bytes || size > UINT16_MAX) {
@@ -116,7 +117,7 @@ RxQueue::Outcome RxQueue::deliver(Bytes head, Bytes tail, const RxMetadata& meta
         complete(completion);
         return Outcome::Failed;
     }
-    const auto used = scatter(*buffers, head, tail);
+    const auto used = scatter(*buffers, parts);
     if (!used) {
         context_.stats.add(LifStat::RxDmaError);
         completion.status = wire::ionic::kRxStatusDmaError;

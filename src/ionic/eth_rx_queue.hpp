@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/bytes.hpp"
 #include "ionic/eth_context.hpp"
@@ -46,9 +47,15 @@ class RxQueue {
         /// error.
         Failed,
     };
-    /// Puts the frame `head` + `tail` (two parts, so that a VLAN tag can be left out between them) into the
-    /// next descriptor's buffers and completes it.
-    Outcome deliver(Bytes head, Bytes tail, const RxMetadata& metadata);
+    /// Puts the frame made of `parts`, one behind the other, into the next descriptor's buffers and completes
+    /// it.
+    Outcome deliver(std::span<const Bytes> parts, const RxMetadata& metadata);
+    /// Buffers posted and not used yet. Without limit while frames cannot be delivered anyway, and while the
+    /// ring is at least half full: a small one never has more than that.
+    [[nodiscard]] std::size_t room() const {
+        const std::size_t posted = descriptors_.pending();
+        return enabled_ && !broken_ && posted < descriptors_.size() / 2 ? posted : SIZE_MAX;
+    }
 
   private:
     struct Buffer {
@@ -65,7 +72,7 @@ class RxQueue {
     /// Fails: nullopt when descriptor or list cannot be read.
     [[nodiscard]] std::optional<Buffers> next_buffers() const;
     /// Number of buffers used. Fails: nullopt when one cannot be written.
-    std::optional<std::size_t> scatter(const Buffers& buffers, Bytes head, Bytes tail);
+    std::optional<std::size_t> scatter(const Buffers& buffers, std::span<const Bytes> parts);
     bool complete(wire::ionic::RxCompletion completion);
 
     QueueConfig config_;

@@ -58,13 +58,20 @@ TxQueue::TxQueue(const QueueConfig& config, const EthContext& context)
       enabled_(config.starts_enabled) {
 }
 
-bool TxQueue::process(FrameSink& sink, std::uint32_t budget) {
+bool TxQueue::process(net::FrameSink& sink, std::uint32_t budget) {
     if (!enabled_ || broken_ || !context_.memory.enabled()) {
         return false;
     }
     std::optional<std::uint16_t> finished;
-    while (!descriptors_.empty() && budget != 0) {
-        --budget;
+    std::uint32_t beyond = kTsoDescriptorsBeyondStep;
+    while (!descriptors_.empty()) {
+        if (budget != 0) {
+            --budget;
+        } else if (run_.open && beyond != 0) {
+            --beyond;
+        } else {
+            break;
+        }
         const auto descriptor = descriptors_.fetch<TxDescriptor>(context_.memory);
         if (!descriptor) {
             context_.stats.add(LifStat::TxDescriptorFetchError);
@@ -98,7 +105,7 @@ void TxQueue::complete(std::uint16_t descriptor) {
     }
 }
 
-bool TxQueue::consume(const TxDescriptor& descriptor, FrameSink& sink) {
+bool TxQueue::consume(const TxDescriptor& descriptor, net::FrameSink& sink) {
     const bool tso = descriptor.opcode() == TxOpcode::Tso;
     if (run_.open && (!tso || (descriptor.flags() & wire::ionic::kTxFlagTsoStart) != 0)) {
         abandon_run();
@@ -133,14 +140,14 @@ bool TxQueue::collect(const TxDescriptor& descriptor, mem::SpanList& out) {
     });
 }
 
-void TxQueue::send_plain(const TxDescriptor& descriptor, FrameSink& sink) {
+void TxQueue::send_plain(const TxDescriptor& descriptor, net::FrameSink& sink) {
     mem::SpanList spans;
     if (!collect(descriptor, spans)) {
         drop(LifStat::TxDmaError, Cast::Unicast, descriptor.length.get());
         return;
     }
     const Cast cast = cast_of_frame(spans);
-    TxFrame frame{.data = spans, .insert_vlan = vlan_of(descriptor), .checksum = {}, .segmentation = {}};
+    net::Frame frame{.data = spans, .insert_vlan = vlan_of(descriptor), .checksum = {}, .segmentation = {}};
     bool valid = spans.bytes() >= kMinFrame && spans.bytes() <= context_.max_frame_size;
     switch (descriptor.opcode()) {
         case TxOpcode::Plain:
@@ -166,7 +173,7 @@ void TxQueue::send_plain(const TxDescriptor& descriptor, FrameSink& sink) {
     context_.stats.transmitted(cast, 1, spans.bytes() + (frame.insert_vlan ? sizeof(wire::VlanTag) : 0));
 }
 
-bool TxQueue::add_segment(const TxDescriptor& descriptor, FrameSink& sink) {
+bool TxQueue::add_segment(const TxDescriptor& descriptor, net::FrameSink& sink) {
     const bool start = (descriptor.flags() & wire::ionic::kTxFlagTsoStart) != 0;
     const bool end = (descriptor.flags() & wire::ionic::kTxFlagTsoEnd) != 0;
     mem::SpanList spans;
@@ -223,7 +230,7 @@ bool TxQueue::open_run(const TxDescriptor& descriptor, const mem::SpanList& span
     return true;
 }
 
-void TxQueue::hold(const mem::SpanList& spans, std::size_t skip, FrameSink& sink) {
+void TxQueue::hold(const mem::SpanList& spans, std::size_t skip, net::FrameSink& sink) {
     const auto room = mem::SpanList::kCapacity - chunk_.count();
     if (room < spans.count() || chunk_.bytes() + spans.bytes() > kMaxTsoChunk) {
         flush_chunk(sink, false);
@@ -236,12 +243,12 @@ void TxQueue::hold(const mem::SpanList& spans, std::size_t skip, FrameSink& sink
     ++run_.segments_held;
 }
 
-void TxQueue::flush_chunk(FrameSink& sink, bool last) {
+void TxQueue::flush_chunk(net::FrameSink& sink, bool last) {
     if (run_.segments_held != 0) {
-        const TxFrame::Segmentation segmentation{.header = Bytes(header_).first(run_.header_size),
-                                                 .segment_size = run_.segment_size,
-                                                 .first_segment = run_.segments_sent,
-                                                 .last = last};
+        const net::Frame::Segmentation segmentation{.header = Bytes(header_).first(run_.header_size),
+                                                    .segment_size = run_.segment_size,
+                                                    .first_segment = run_.segments_sent,
+                                                    .last = last};
         sink.transmit(
             {.data = chunk_, .insert_vlan = run_.vlan, .checksum = {}, .segmentation = segmentation});
     }

@@ -16,7 +16,7 @@
 
 namespace ernic::ionic {
 
-/// One transmit ring: turns descriptors into frames for a FrameSink and completes them in batches. Host
+/// One transmit ring: turns descriptors into frames for a net::FrameSink and completes them in batches. Host
 /// addresses are never kept from one process() to the next, because the DMA map may change in between.
 /// Thread: device.
 class TxQueue {
@@ -31,7 +31,7 @@ class TxQueue {
     void doorbell(std::uint16_t producer) { descriptors_.produced(producer); }
 
     /// Consumes at most `budget` descriptors; true when some are left.
-    bool process(FrameSink& sink, std::uint32_t budget);
+    bool process(net::FrameSink& sink, std::uint32_t budget);
 
   private:
     /// A TSO run: the descriptors of one packet, each holding one segment.
@@ -50,13 +50,13 @@ class TxQueue {
     static constexpr std::uint8_t kDescriptorStrideLog2 = 4;
 
     /// True when the descriptor ends a frame, so that it may be completed.
-    bool consume(const wire::ionic::TxDescriptor& descriptor, FrameSink& sink);
+    bool consume(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);
     bool collect(const wire::ionic::TxDescriptor& descriptor, mem::SpanList& out);
-    void send_plain(const wire::ionic::TxDescriptor& descriptor, FrameSink& sink);
-    bool add_segment(const wire::ionic::TxDescriptor& descriptor, FrameSink& sink);
+    void send_plain(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);
+    bool add_segment(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);
     bool open_run(const wire::ionic::TxDescriptor& descriptor, const mem::SpanList& spans);
-    void hold(const mem::SpanList& spans, std::size_t skip, FrameSink& sink);
-    void flush_chunk(FrameSink& sink, bool last);
+    void hold(const mem::SpanList& spans, std::size_t skip, net::FrameSink& sink);
+    void flush_chunk(net::FrameSink& sink, bool last);
     void abandon_run();
     void drop(wire::ionic::LifStat reason, Cast cast, std::uint64_t bytes);
     void complete(std::uint16_t descriptor);

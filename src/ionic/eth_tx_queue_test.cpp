@@ -14,18 +14,18 @@ namespace w = wire::ionic;
 using test::TestDriver;
 
 /// Copies what it is handed.
-class RecordingSink final : public FrameSink {
+class RecordingSink final : public net::FrameSink {
   public:
     struct Seen {
         std::vector<std::byte> data;
         std::vector<std::byte> header;
         std::optional<std::uint16_t> vlan;
-        std::optional<TxFrame::Checksum> checksum;
+        std::optional<net::Frame::Checksum> checksum;
         std::uint16_t segment_size = 0;
         std::uint32_t first_segment = 0;
         bool last = false;
     };
-    void transmit(const TxFrame& frame) override {
+    void transmit(const net::Frame& frame) override {
         Seen seen;
         for (const auto& piece : frame.data) {
             seen.data.insert(seen.data.end(), piece.data, piece.data + piece.size);
@@ -257,6 +257,19 @@ TEST_F(TxQueueTest, LongRunIsHandedOverInPieces) {
     EXPECT_EQ(bytes_seen, 200U);
     EXPECT_TRUE(frames().back().last);
     EXPECT_EQ(stat(w::LifStat::TxUnicastPackets), 200U);
+}
+
+TEST_F(TxQueueTest, ARunGoesOnBeyondTheBudgetOfAStep) {
+    driver.open(1, 8);
+    for (int i = 0; i < 60; ++i) {
+        send(descriptor(w::TxOpcode::Plain, buffer, 60));
+    }
+    for (std::uint32_t i = 0; i < 45; ++i) {
+        send(tso(buffer + kMss * i, i == 0 ? kHeader + kMss : kMss, i == 0, i == 44));
+    }
+    ring();
+    ASSERT_EQ(frames().size(), 61U);
+    EXPECT_EQ(frames().back().data.size(), 45U * kMss);
 }
 
 TEST_F(TxQueueTest, DisabledQueueRemembersItsDoorbell) {

@@ -1,60 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
-#include "base/bytes.hpp"
-#include "mem/guest_memory.hpp"
 #include "metrics/registry.hpp"
+#include "net/frame.hpp"
 
 namespace ernic::ionic {
 
-/// A frame on its way out of the guest, with the work the guest left to the card still to be done, so that a
-/// receiver that needs no checksum or segmentation pays for none. Valid only during FrameSink::transmit.
-struct TxFrame {
-    /// The bytes as they lie in guest memory. With `segmentation` it is payload only, without headers.
-    const mem::SpanList& data;
-    /// Tag control of a VLAN tag to insert behind the MAC addresses.
-    std::optional<std::uint16_t> insert_vlan;
-
-    /// A one's complement checksum from `start` to the end of the frame (before any tag is inserted), its
-    /// complement to be stored at `start + offset`, where the driver has left the sum of the pseudo header.
-    struct Checksum {
-        std::uint16_t start = 0;
-        std::uint16_t offset = 0;
-    };
-    std::optional<Checksum> checksum;
-
-    /// Part of a TCP packet to be cut into segments of `segment_size` bytes of payload, each with its own
-    /// copy of `header`. The driver leaves in the template: IPv4 checksum 0 and the length of the whole
-    /// packet; IPv6 payload length 0; the uncomplemented sum of the pseudo header without length as TCP
-    /// checksum.
-    struct Segmentation {
-        Bytes header;
-        std::uint16_t segment_size = 0;
-        /// Number of the first segment in `data` within the packet: the header's sequence number and IPv4 id
-        /// move with it.
-        std::uint32_t first_segment = 0;
-        /// `data` ends the packet (FIN and PSH belong into its last segment).
-        bool last = false;
-    };
-    std::optional<Segmentation> segmentation;
-};
-
-/// Where frames go that the guest transmits.
-class FrameSink {
-  public:
-    virtual ~FrameSink() = default;
-    /// Takes what it needs before it returns. Thread: device. Fails: never (what cannot be sent is dropped
-    /// and counted).
-    virtual void transmit(const TxFrame& frame) = 0;
-};
-
 /// A wire that leads nowhere: frames are counted as sent and gone.
-class NullFrameSink final : public FrameSink {
+class NullFrameSink final : public net::FrameSink {
   public:
-    void transmit(const TxFrame& /*frame*/) override { frames_.add(); }
+    void transmit(const net::Frame& /*frame*/) override { frames_.add(); }
     [[nodiscard]] const metrics::Counter& frames() const { return frames_; }
 
   private:

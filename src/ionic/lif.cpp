@@ -17,7 +17,7 @@ using wire::ionic::QueueOperation;
 }  // namespace
 
 Lif::Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory,
-         Interrupts& interrupts, TrafficStats& stats, FrameSink& sink)
+         Interrupts& interrupts, TrafficStats& stats, net::FrameSink& sink)
     : profile_(profile),
       permanent_mac_(mac),
       memory_(memory),
@@ -166,6 +166,9 @@ bool Lif::doorbell(QueueType type, std::uint32_t page, wire::ionic::Doorbell val
         case QueueType::Rx:
             if (queue < rx_.size() && rx_[queue] && rx_[queue]->config().pid == page) {
                 rx_[queue]->doorbell(value.index());
+                if (room_handler_) {
+                    room_handler_();
+                }
                 return true;
             }
             return false;

@@ -18,6 +18,7 @@
 #include "ionic/profile.hpp"
 #include "ionic/rss.hpp"
 #include "ionic/rx_filters.hpp"
+#include "net/segmentation.hpp"
 #include "wire/ethernet.hpp"
 #include "wire/ionic_identity.hpp"
 
@@ -31,7 +32,7 @@ class Lif {
 
     /// Everything passed must outlive this; `profile.tx_queues` is at most kMaxTxQueues.
     Lif(const Profile& profile, const wire::MacAddress& mac, mem::GuestMemory& memory, Interrupts& interrupts,
-        TrafficStats& stats, FrameSink& sink);
+        TrafficStats& stats, net::FrameSink& sink);
 
     // Life cycle.
     Status init(mem::Iova info, const LinkState& link);
@@ -71,7 +72,13 @@ class Lif {
     bool step(AdminCommandHandler& admin);
 
     /// A frame for the guest. False when it was dropped (filtered, no queue, no buffer).
-    bool receive(Bytes frame);
+    bool receive(const net::WireFrame& frame);
+    /// Frames the receive queue with the fewest buffers can take; without limit while nothing is delivered.
+    [[nodiscard]] std::size_t receive_room() const;
+    /// `handler` hears whenever the guest has posted receive buffers.
+    void on_receive_room(std::function<void()> handler) { room_handler_ = std::move(handler); }
+    /// `handler` hears of every frame that the guest wanted and had no buffer for.
+    void on_receive_drop(std::function<void()> handler) { drop_handler_ = std::move(handler); }
 
   private:
     Status set_features(std::uint64_t wanted, std::uint64_t& granted);
@@ -79,7 +86,7 @@ class Lif {
     void build_queue(const QueueConfig& config);
     [[nodiscard]] static QueueHandle handle_of(const QueueConfig& config);
     bool step_transmit();
-    [[nodiscard]] RxMetadata describe(const PacketInfo& packet, Bytes frame, bool strip,
+    [[nodiscard]] RxMetadata describe(const PacketInfo& packet, const net::WireFrame& frame, bool strip,
                                       const Rss::Choice& choice) const;
     template <WireValue T>
     bool publish(std::size_t offset, const T& value);
@@ -91,7 +98,7 @@ class Lif {
     mem::GuestMemory& memory_;
     Interrupts& interrupts_;
     TrafficStats& stats_;
-    FrameSink& sink_;
+    net::FrameSink& sink_;
 
     std::optional<mem::Iova> info_;
     LinkState link_;
@@ -102,6 +109,8 @@ class Lif {
 
     std::optional<AdminQueue> admin_;
     std::function<void(std::uint32_t mtu)> mtu_handler_;
+    std::function<void()> room_handler_;
+    std::function<void()> drop_handler_;
     std::optional<NotifyQueue> notify_;
     std::vector<std::optional<TxQueue>> tx_;
     std::vector<std::optional<RxQueue>> rx_;

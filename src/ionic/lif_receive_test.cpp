@@ -6,6 +6,7 @@
 
 #include "ionic/packet_info.hpp"
 #include "ionic/test_driver.hpp"
+#include "net/checksum.hpp"
 
 namespace ernic::ionic {
 namespace {
@@ -107,7 +108,99 @@ TEST_F(LifReceiveTest, ChecksumCoversEverythingBehindTheEthernetHeader) {
     ASSERT_TRUE(card.receive(frame));
     const auto completion = next();
     EXPECT_EQ(completion->checksum_flags, w::rx_checksum::kCalculated);
-    EXPECT_EQ(completion->checksum.get(), ones_complement_sum(Bytes(frame).subspan(14)));
+    EXPECT_EQ(completion->checksum.get(), net::ones_complement_sum(Bytes(frame).subspan(14)));
+}
+
+/// Ethernet, IPv4 and UDP with `payload` bytes; the sum of the pseudo header as checksum.
+std::vector<std::byte> udp_frame(const wire::MacAddress& to, std::size_t payload) {
+    wire::Ipv4Header ip{};
+    ip.version_ihl = 0x45;
+    ip.total_length.set(static_cast<std::uint16_t>(28 + payload));
+    ip.protocol = wire::kIpProtocolUdp;
+    ip.source.set(0x0a000001);
+    ip.destination.set(0x0a000002);
+    ip.checksum.set(0x6699);  // not right: it need not be for what is tested
+    const std::uint32_t pseudo = 0x0a00 + 1 + 0x0a00 + 2 + 17 + 8 + static_cast<std::uint32_t>(payload);
+    FrameBuilder frame;
+    frame.add(to).add(kPeer).add(be16(wire::kEtherTypeIpv4)).add(ip).add(be16(7)).add(be16(9));
+    frame.add(be16(static_cast<std::uint16_t>(8 + payload))).add(be16(static_cast<std::uint16_t>(pseudo)));
+    const Bytes bytes = frame.pad(payload);
+    return {bytes.begin(), bytes.end()};
+}
+
+TEST_F(LifReceiveTest, PendingChecksumIsFinishedAndItsSumNeedsNoSecondLook) {
+    for (const std::size_t payload : {0U, 1U, 101U, 1400U}) {
+        auto bytes = udp_frame(kMac, payload);
+        mem::SpanList data;
+        data.add(bytes.data(), bytes.size());
+        net::Frame frame{.data = data, .insert_vlan = {}, .checksum = {}, .segmentation = {}};
+        frame.checksum = {34, 6};
+        const std::uint32_t slot = driver.rx[0].consumer;
+        card.receiver().transmit(frame);
+        const auto completion = next();
+        ASSERT_TRUE(completion) << payload;
+        const auto got = buffer(slot, bytes.size());
+        EXPECT_EQ(completion->length.get(), bytes.size());
+        EXPECT_EQ(completion->checksum.get() % 0xffff,
+                  net::ones_complement_sum(Bytes(got).subspan(14)) % 0xffff)
+            << payload;
+        net::ChecksumAccumulator sum(
+            net::pseudo_header_sum(Bytes(got).subspan(26, 8), 17, static_cast<std::uint32_t>(8 + payload)));
+        sum.add(Bytes(got).subspan(34));
+        EXPECT_EQ(sum.sum(), 0xffff) << payload;
+    }
+    EXPECT_EQ(metric("ionic.rx.malformed"), 0U);
+}
+
+TEST_F(LifReceiveTest, LargeTcpPacketArrivesInSegments) {
+    wire::Ipv4Header ip{};
+    ip.version_ihl = 0x45;
+    ip.protocol = wire::kIpProtocolTcp;
+    wire::TcpHeader tcp{};
+    tcp.data_offset = 0x50;
+    const FrameBuilder header = frame_to(kMac).add(be16(wire::kEtherTypeIpv4)).add(ip).add(tcp);
+    std::vector<std::byte> payload(3001, std::byte{0x5a});
+    mem::SpanList data;
+    data.add(payload.data(), payload.size());
+    card.receiver().transmit(
+        {.data = data,
+         .insert_vlan = {},
+         .checksum = {},
+         .segmentation = net::Frame::Segmentation{.header = header, .segment_size = 1000, .last = true}});
+    for (const int size : {1054, 1054, 1054, 55}) {
+        const auto completion = next();
+        ASSERT_TRUE(completion);
+        EXPECT_EQ(completion->length.get(), size);
+        const auto got = buffer(completion->comp_index.get(), static_cast<std::size_t>(size));
+        EXPECT_EQ(completion->checksum.get() % 0xffff,
+                  net::ones_complement_sum(Bytes(got).subspan(14)) % 0xffff);
+        EXPECT_NE(completion->checksum_flags & w::rx_checksum::kIpOk, 0);
+    }
+    EXPECT_FALSE(next());
+}
+
+TEST_F(LifReceiveTest, NonsenseForTheGuestIsCounted) {
+    std::vector<std::byte> bytes(60);
+    mem::SpanList data;
+    data.add(bytes.data(), bytes.size());
+    net::Frame frame{.data = data, .insert_vlan = {}, .checksum = {}, .segmentation = {}};
+    frame.checksum = {60, 0};
+    card.receiver().transmit(frame);
+    EXPECT_EQ(metric("ionic.rx.malformed"), 1U);
+}
+
+TEST_F(LifReceiveTest, RoomIsWhatTheFullestQueueHasLeft) {
+    EXPECT_EQ(card.receiver().room(), SIZE_MAX) << "a ring that is half full has no more to give";
+    int told = 0;
+    card.on_receive_room([&told] { ++told; });
+    for (int i = 0; i < 40; ++i) {
+        ASSERT_TRUE(card.receive(plain(kMac)));
+    }
+    EXPECT_EQ(card.receiver().room(), 23U);
+    driver.ring(driver.rx[0]);
+    EXPECT_EQ(told, 1);
+    card.set_link(false);
+    EXPECT_EQ(card.receiver().room(), SIZE_MAX) << "what cannot be delivered anyway need not wait";
 }
 
 TEST_F(LifReceiveTest, WithoutRxChecksumNothingIsClaimed) {
@@ -125,7 +218,7 @@ TEST_F(LifReceiveTest, GrantedStrippingTakesTheTagOut) {
     EXPECT_EQ(completion->length.get(), 64);
     EXPECT_EQ(completion->vlan_tci.get(), 0x6005);
     EXPECT_EQ(completion->checksum_flags & w::rx_checksum::kVlan, w::rx_checksum::kVlan);
-    EXPECT_EQ(completion->checksum.get(), ones_complement_sum(Bytes(frame).subspan(18)));
+    EXPECT_EQ(completion->checksum.get(), net::ones_complement_sum(Bytes(frame).subspan(18)));
     const auto got = buffer(0, 14);
     EXPECT_EQ(got[12], std::byte{0x88});
     EXPECT_EQ(got[13], std::byte{0xb5});
@@ -139,7 +232,7 @@ TEST_F(LifReceiveTest, WithoutStrippingTheTagStays) {
     const auto completion = next();
     EXPECT_EQ(completion->length.get(), 68);
     EXPECT_EQ(completion->checksum_flags & w::rx_checksum::kVlan, 0);
-    EXPECT_EQ(completion->checksum.get(), ones_complement_sum(Bytes(frame).subspan(14)));
+    EXPECT_EQ(completion->checksum.get(), net::ones_complement_sum(Bytes(frame).subspan(14)));
 }
 
 TEST_F(LifReceiveTest, UnknownVlanIsFiltered) {
@@ -179,7 +272,11 @@ TEST_F(LifReceiveTest, FramesWithoutABufferAreDroppedAndCounted) {
     for (int i = 0; i < 63; ++i) {
         ASSERT_TRUE(card.receive(plain(kMac)));
     }
+    int dropped = 0;
+    card.on_receive_drop([&dropped] { ++dropped; });
     EXPECT_FALSE(card.receive(plain(kMac)));
+    EXPECT_FALSE(card.receive(plain(kPeer)));
+    EXPECT_EQ(dropped, 1) << "one that is filtered out is no loss";
     EXPECT_EQ(stat(w::LifStat::RxQueueEmpty), 1U);
     EXPECT_EQ(stat(w::LifStat::RxUnicastDropPackets), 1U);
 }

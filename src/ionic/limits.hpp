@@ -18,10 +18,14 @@ inline constexpr std::uint64_t kRingAlignment = 4096;
 inline constexpr std::uint32_t kAdminCommandsPerStep = 16;
 inline constexpr std::uint32_t kTxDescriptorsPerStep = 64;
 
-/// Bytes of a TSO packet handed on at once; what the stack builds is no larger.
-inline constexpr std::size_t kMaxTsoChunk = 65536;
+/// A TSO packet is handed on in one piece, so its run of descriptors may go on beyond the budget of a step.
+inline constexpr std::uint32_t kTsoDescriptorsBeyondStep = 128;
 /// Headers of a TSO packet: Ethernet, VLAN, IPv6 with options and TCP with options, twice for a tunnel.
 inline constexpr std::size_t kMaxTsoHeader = 256;
+/// Payload of a TSO packet handed on at once: with its headers it fits into one IP packet. What the stack
+/// builds is no larger (Linux tcp_v4_connect: gso_max_size less MAX_TCP_HEADER, which is more than this
+/// header).
+inline constexpr std::size_t kMaxTsoChunk = 65535 - kMaxTsoHeader;
 
 /// The transmit queues that may have work are bits of one word.
 inline constexpr std::uint32_t kMaxTxQueues = 64;

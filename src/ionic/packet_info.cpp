@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "ionic/packet_info.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ernic::ionic {
@@ -9,7 +8,6 @@ namespace {
 
 using wire::ionic::PacketType;
 
-constexpr std::uint8_t kIpProtocolTcp = 6;
 /// More-fragments flag and fragment offset of IPv4.
 constexpr std::uint16_t kFragmentMask = 0x3fff;
 constexpr std::size_t kPortBytes = 4;
@@ -22,10 +20,11 @@ void add_tuple(PacketInfo& info, const void* data, std::size_t size) {
 /// Type and ports when `transport` starts with TCP or UDP.
 void parse_transport(PacketInfo& info, std::uint8_t protocol, Bytes transport, PacketType tcp,
                      PacketType udp) {
-    if ((protocol != kIpProtocolTcp && protocol != wire::kIpProtocolUdp) || transport.size() < kPortBytes) {
+    if ((protocol != wire::kIpProtocolTcp && protocol != wire::kIpProtocolUdp) ||
+        transport.size() < kPortBytes) {
         return;
     }
-    info.type = protocol == kIpProtocolTcp ? tcp : udp;
+    info.type = protocol == wire::kIpProtocolTcp ? tcp : udp;
     std::memcpy(info.tuple.data() + info.address_bytes, transport.data(), kPortBytes);
     info.port_bytes = kPortBytes;
 }
@@ -84,26 +83,6 @@ std::optional<PacketInfo> parse_packet(Bytes frame) {
         parse_ipv6(info, reader.rest());
     }
     return info;
-}
-
-std::uint16_t ones_complement_sum(Bytes data, std::uint16_t initial) {
-    // Four 16-bit columns are summed at once; the end-around carries are folded at the end (RFC 1071, section
-    // 2).
-    std::uint64_t sum = initial;
-    while (data.size() >= sizeof(std::uint64_t)) {
-        std::uint64_t word = read_value<le64>(data)->get();
-        sum += word;
-        sum += sum < word ? 1 : 0;
-        data = data.subspan(sizeof word);
-    }
-    le64 last(0);
-    std::copy(data.begin(), data.end(), mutable_bytes_of(last).begin());
-    sum += last.get();
-    sum += sum < last.get() ? 1 : 0;
-    while (sum >> 16U != 0) {
-        sum = (sum & 0xffffU) + (sum >> 16U);
-    }
-    return static_cast<std::uint16_t>(sum);
 }
 
 }  // namespace ernic::ionic

@@ -30,8 +30,4 @@ struct PacketInfo {
 /// extension headers count as plain IP. Fails: nullopt when the frame has no whole Ethernet header.
 std::optional<PacketInfo> parse_packet(Bytes frame);
 
-/// One's complement sum of `data` as little-endian 16-bit words, the last one padded with 0, added to
-/// `initial`; not inverted.
-std::uint16_t ones_complement_sum(Bytes data, std::uint16_t initial = 0);
-
 }  // namespace ernic::ionic

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstring>
-#include <random>
 #include <vector>
 
 namespace ernic::ionic {
@@ -30,17 +29,6 @@ wire::Ipv4Header ipv4(std::uint8_t protocol) {
     header.source.set(0x01020304);
     header.destination.set(0x05060708);
     return header;
-}
-
-/// The definition of RFC 1071, one word at a time.
-std::uint16_t slow_sum(Bytes data) {
-    std::uint32_t sum = 0;
-    for (std::size_t i = 0; i < data.size(); i += 2) {
-        sum += std::to_integer<std::uint32_t>(data[i]);
-        sum += i + 1 < data.size() ? std::to_integer<std::uint32_t>(data[i + 1]) << 8U : 0;
-        sum = (sum & 0xffffU) + (sum >> 16U);
-    }
-    return static_cast<std::uint16_t>(sum);
 }
 
 TEST(PacketInfo, TypesByProtocol) {
@@ -90,19 +78,6 @@ TEST(PacketInfo, HeaderLengthBeyondThePacketIsNotIp) {
     EXPECT_EQ(parse_packet(frame(wire::kEtherTypeIpv4, {bytes_of(header)}))->type, PacketType::NonIp);
     header.version_ihl = 0x44;
     EXPECT_EQ(parse_packet(frame(wire::kEtherTypeIpv4, {bytes_of(header)}))->type, PacketType::NonIp);
-}
-
-TEST(PacketInfo, SumAgreesWithTheDefinition) {
-    std::mt19937 random(1);
-    for (std::size_t size = 0; size < 300; ++size) {
-        std::vector<std::byte> data(size);
-        for (auto& byte : data) {
-            byte = static_cast<std::byte>(random());
-        }
-        EXPECT_EQ(ones_complement_sum(data), slow_sum(data)) << size;
-    }
-    const std::vector<std::byte> ones(64, std::byte{0xff});
-    EXPECT_EQ(ones_complement_sum(ones), 0xffff);
 }
 
 }  // namespace

@@ -379,9 +379,9 @@ class CardTest : public ::testing::Test {
   protected:
     static constexpr wire::MacAddress kMac{{0x02, 0x11, 0x22, 0x33, 0x44, 0x55}};
 
-    explicit CardTest(FrameSink* sink = nullptr) : card(options(sink), host, loop, registry, log) {}
+    explicit CardTest(net::FrameSink* sink = nullptr) : card(options(sink), host, loop, registry, log) {}
 
-    static Card::Options options(FrameSink* sink) {
+    static Card::Options options(net::FrameSink* sink) {
         Card::Options made;
         made.mac = kMac;
         made.sink = sink;

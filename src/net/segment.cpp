@@ -18,6 +18,9 @@ void Segment::detach(Port& port) {
 
 void Segment::send(const Message& message) {
     messages_.add();
+    if (observer_ != nullptr) {
+        observer_->on_message(message);
+    }
     const wire::MacAddress& mac = message.route->destination;
     if (last_port_ == nullptr || !(mac == last_mac_)) {
         const auto owner = owners_.find(mac);
@@ -37,6 +40,7 @@ void Segment::register_metrics(metrics::Registry& registry) {
         {"segment.unknown_destination", "messages",
          "messages to a MAC address nobody owns; high: an address handle or connection names a missing host"},
         unknown_destination_);
+    bridge_.register_metrics(registry);
 }
 
 }  // namespace ernic::net

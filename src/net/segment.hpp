@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "base/clock.hpp"
 #include "metrics/registry.hpp"
+#include "net/bridge.hpp"
+#include "net/observer.hpp"
 #include "net/payload.hpp"
 #include "net/port.hpp"
 #include "wire/ethernet.hpp"
@@ -12,10 +15,15 @@
 namespace ernic::net {
 
 /// The one virtual Ethernet segment on which everything meets: messages go to the port that owns the
-/// destination MAC. Thread: device.
+/// destination MAC, frames where a learning bridge sends them. Thread: device.
 class Segment {
   public:
-    explicit Segment(PayloadMode mode = PayloadMode::Preserve) : mover_(mode) {}
+    /// Without a clock the MAC addresses of frames are remembered for ever. `clock` must outlive the segment.
+    explicit Segment(PayloadMode mode = PayloadMode::Preserve, const Clock* clock = nullptr)
+        : mover_(mode), bridge_(clock) {}
+
+    /// Where frame ports are added.
+    Bridge& bridge() { return bridge_; }
 
     /// From now on nobody can attach: a segment without a far end.
     void close() { closed_ = true; }
@@ -27,6 +35,12 @@ class Segment {
     /// Delivers `message` to the owner of its destination MAC. A message to a MAC nobody owns is dropped and
     /// counted, exactly as on a wire: the sender finds out by its own time-out.
     void send(const Message& message);
+
+    /// `observer` sees all traffic from now on; null ends it. It must outlive its time here.
+    void observe(Observer* observer) {
+        observer_ = observer;
+        bridge_.observe(observer);
+    }
 
     /// How receiving ports put payload into place.
     PayloadMover& mover() { return mover_; }
@@ -40,6 +54,8 @@ class Segment {
     Port* last_port_ = nullptr;
     bool closed_ = false;
     PayloadMover mover_;
+    Bridge bridge_;
+    Observer* observer_ = nullptr;
     metrics::Counter messages_;
     metrics::Counter unknown_destination_;
 };

@@ -8,7 +8,7 @@
 
 #include "base/byte_order.hpp"
 
-/// Ethernet (IEEE 802.3), IPv4 (RFC 791), IPv6 (RFC 8200) and UDP (RFC 768) headers.
+/// Ethernet (IEEE 802.3), IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768) and TCP (RFC 9293) headers.
 namespace ernic::wire {
 
 struct MacAddress {
@@ -23,6 +23,7 @@ ERNIC_WIRE(MacAddress, 6);
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint16_t kEtherTypeVlan = 0x8100;
 inline constexpr std::uint16_t kEtherTypeIpv6 = 0x86dd;
+inline constexpr std::uint8_t kIpProtocolTcp = 6;
 inline constexpr std::uint8_t kIpProtocolUdp = 17;
 /// UDP destination port of RoCE v2 (InfiniBand Annex A17).
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
@@ -71,6 +72,25 @@ struct UdpHeader {
     be16 checksum;
 };
 ERNIC_WIRE(UdpHeader, 8);
+
+struct TcpHeader {
+    be16 source_port;
+    be16 destination_port;
+    be32 sequence;
+    be32 acknowledgement;
+    std::uint8_t data_offset;  ///< upper four bits: header size in 32-bit words
+    std::uint8_t flags;
+    be16 window;
+    be16 checksum;
+    be16 urgent;
+};
+ERNIC_WIRE(TcpHeader, 20);
+ERNIC_WIRE_AT(TcpHeader, flags, 13);
+ERNIC_WIRE_AT(TcpHeader, checksum, 16);
+
+inline constexpr std::uint8_t kTcpFin = 0x01;
+inline constexpr std::uint8_t kTcpPush = 0x08;
+inline constexpr std::uint8_t kTcpCwr = 0x80;
 
 }  // namespace ernic::wire
 

@@ -65,8 +65,8 @@ class Options(ServerTest):
         for flag in ("-h", "--help"):
             result = run(flag)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
-            for option in ("--socket", "--socket-group", "--backend", "--mac", "--stats-file", "--stats-interval",
-                           "--log-file", "--log-level", "--verbose", "--sandbox", "--busy-poll", "--version"):
+            for option in ("--socket", "--socket-group", "--backend", "--tap", "--mac", "--stats-file",
+                           "--stats-interval", "--log-file", "--log-level", "--verbose", "--sandbox", "--busy-poll", "--version"):
                 self.assertIn(option, result.stdout)
             self.assertLessEqual(max(map(len, result.stdout.splitlines())), 100)
 

@@ -133,6 +133,7 @@ std::string ServerProcess::log() const {
         std::ifstream file(directory_ + name);
         if (file) {
             text << file.rdbuf();
+            text.clear();  // an empty file counts as a failure
         }
     }
     return text.str();

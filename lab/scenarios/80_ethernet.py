@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""The guest's interface as a NIC: through a TAP to network namespaces of the host."""
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ernic_lab import namespaces, pairs
+from ernic_lab.namespaces import FAR, FAR6, GUEST, GUEST6, NEAR, NEAR6, TAP, Namespaces
+from ernic_lab.scenario import require, scenario
+
+WIRE_CHECK = Path(namespaces.__file__).parent / "wire_check.py"
+VLAN_PEER = Path(namespaces.__file__).parent / "vlan_peer.py"
+VLAN_MAC = "02:00:00:00:00:99"
+
+# A TCP server for one connection; reads until the other end is done, then answers with the digest.
+SINK = """
+import hashlib, socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+server = socket.socket(family)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+server.bind((sys.argv[1], int(sys.argv[2])))
+server.listen()
+print("listening", flush=True)
+peer, _ = server.accept()
+digest, size = hashlib.sha256(), 0
+while data := peer.recv(1 << 18):
+    digest.update(data)
+    size += len(data)
+peer.sendall(f"{size} {digest.hexdigest()}".encode())
+"""
+
+# Sends pseudo-random bytes and compares the digest the other end answers with.
+SOURCE = """
+import hashlib, random, socket, sys
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30)
+digest, size = hashlib.sha256(), 0
+block = random.Random(1).randbytes(1 << 20)
+for i in range(int(sys.argv[3])):
+    part = block[i * 4099 % 65536:]
+    peer.sendall(part)
+    digest.update(part)
+    size += len(part)
+peer.shutdown(socket.SHUT_WR)
+answer = b""
+while data := peer.recv(4096):
+    answer += data
+assert answer.decode() == f"{size} {digest.hexdigest()}", (answer, size, digest.hexdigest())
+print(size)
+"""
+
+# UDP datagrams of every size up to 300 bytes, and a few large ones.
+DATAGRAMS = """
+import os, socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+for size in [*range(301), 1471, 1472, 8000, 8191]:
+    s.sendto(os.urandom(size), (sys.argv[1], 9))
+"""
+
+
+def put_programs(guest):
+    for name, text in (("sink", SINK), ("source", SOURCE), ("datagrams", DATAGRAMS)):
+        guest.check(f"cat >/tmp/{name}.py <<'EOF'\n{text}\nEOF")
+
+
+def bring_up(guest, card_net, mtu):
+    guest.check(f"""ip link set {card_net} mtu {mtu} up
+ip addr replace {GUEST}/24 dev {card_net}
+ip addr replace {GUEST6}/64 dev {card_net} nodad
+ip route replace 10.79.0.0/24 via {NEAR}
+ip -6 route replace fd79::/64 via {NEAR6}""")
+    require(carrier(guest, card_net, 1), "no carrier")
+
+
+def carrier(guest, net, wanted):
+    return pairs.wait_for(guest, f'[ "$(cat /sys/class/net/{net}/carrier)" = {wanted} ]', 10)
+
+
+def guest_net(guest):
+    return guest.check("for d in /sys/class/net/*; do [ \"$(cat $d/device/vendor 2>/dev/null)\" = 0x1dd8 ] "
+                       "&& echo ${d##*/}; done; true").split()[0]
+
+
+def wait_line(process, wanted):
+    line = process.stdout.readline().strip()
+    require(line == wanted, f"'{line}' instead of '{wanted}': {process.stdout.read() if process.poll() else ''}")
+
+
+def ping(guest, address, options=""):
+    out = guest.check(f"ping -c 3 -i 0.2 -W 5 {options} {address}")
+    require(" 0% packet loss" in out, out)
+    return out.splitlines()[-1].split("=")[-1].strip()
+
+
+def transfer_from_guest(guest, wire, where, address, blocks):
+    sink = wire.spawn(where, sys.executable, "-c", SINK, address, 5000)
+    try:
+        wait_line(sink, "listening")
+        return int(guest.check(f"python3 /tmp/source.py {address} 5000 {blocks}", 60))
+    finally:
+        sink.kill()
+        sink.wait()
+
+
+def transfer_to_guest(guest, wire, where, address, blocks):
+    job = guest.spawn(f"python3 /tmp/sink.py {address} 5000")
+    require(pairs.wait_for(guest, pairs.TCP_LISTENER.format(port=5000)), "the guest does not listen")
+    source = wire.spawn(where, sys.executable, "-c", SOURCE, address, 5000, blocks)
+    out, _ = source.communicate(timeout=60)
+    require(source.returncode == 0, f"to the guest: {out}")
+    require(job.wait(20).ok, job.out)
+    return int(out)
+
+
+def iperf(guest, wire, options=""):
+    """Mbit/s of iperf3 between the guest and the near namespace; the guest is the client."""
+    server = wire.spawn(wire.near, "iperf3", "-s", "-1", "-B", NEAR)
+    try:
+        deadline = time.monotonic() + 10
+        while not namespaces.run("ip", "netns", "exec", wire.near, "ss", "-Hltn", "sport = :5201"):
+            require(time.monotonic() < deadline and server.poll() is None, "iperf3 does not listen")
+            time.sleep(0.1)
+        result = json.loads(guest.check(f"iperf3 -J -t 3 -c {NEAR} {options}", 40))
+        return result["end"]["sum_received"]["bits_per_second"] / 1e6
+    finally:
+        server.kill()
+        server.wait()
+
+
+class WireCheck:
+    """Checksums of the guest's packets as they arrive in the far namespace."""
+
+    def __init__(self, wire):
+        self.process = subprocess.Popen(
+            [*wire.inside(wire.far), sys.executable, str(WIRE_CHECK), "wire1", GUEST, GUEST6],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        wait_line(self.process, "ready")
+
+    def result(self):
+        out, _ = self.process.communicate(timeout=30)
+        require(self.process.returncode == 0, out)
+        return json.loads(out)
+
+
+def ports(server):
+    """The statistics file, once what was sent before is in it."""
+    time.sleep(0.5)
+    return server.stats()["segment"]["ports"]
+
+
+@scenario("ethernet-tap", boot="none")
+def ethernet_tap(lab):
+    """ping, TCP both ways, large packets and right checksums between guest and a TAP."""
+    with Namespaces(mtu=9000) as wire:
+        lab.server = server = lab.start_server(prefix=wire.inside(wire.near),
+                                               extra=("--tap", TAP, "--stats-interval", "0.1"))
+        lab.guest = guest = lab.start_guest(server)
+        net = guest_net(guest)
+        bring_up(guest, net, 9000)
+        put_programs(guest)
+        evidence = [f"ping {ping(guest, NEAR)}", f"ping6 {ping(guest, NEAR6)}"]
+        ping(guest, NEAR, "-M do -s 8972")
+        ping(guest, NEAR6, "-M do -s 8952")
+        require(not guest.run(f"ping -c 1 -W 2 -M do -s 8973 {NEAR}").ok, "a packet larger than the MTU got through")
+
+        # Correct sums on the far side, where the host has completed them from what the card told.
+        for address in (FAR, FAR6):  # finds the neighbours, so that no datagram waits for them and is lost
+            ping(guest, address)
+        check = WireCheck(wire)
+        for address in (FAR, FAR6):
+            guest.check(f"python3 /tmp/datagrams.py {address}")
+            transfer_from_guest(guest, wire, wire.far, address, 4)
+        seen = check.result()
+        require(seen["faulty"] == 0 and seen["missed"] == 0, f"wrong checksums on the wire: {seen}")
+        require(seen["seen"].get("udp4", 0) >= 305 and seen["seen"].get("udp6", 0) >= 305, f"datagrams missing: {seen}")
+        require(seen["seen"].get("tcp4", 0) > 100 and seen["seen"].get("tcp6", 0) > 100, f"TCP missing: {seen}")
+        require(seen["largest"] <= 9000, f"a segment was not cut: {seen}")
+        evidence.append(f"sums right: {seen['seen']}")
+
+        # Digests, at the usual MTU, where most packets are segments of larger ones.
+        bring_up(guest, net, 1500)
+        wire.set_mtu(1500)
+        before = ports(server)
+        moved = transfer_from_guest(guest, wire, wire.near, NEAR, 48)
+        after = ports(server)
+        frames = after["guest"]["frames_in"] - before["guest"]["frames_in"]
+        size = (after["guest"]["bytes_in"] - before["guest"]["bytes_in"]) / max(frames, 1)
+        require(size > 3000, f"TCP from the guest was cut before the TAP: {size:.0f} bytes per frame")
+        evidence.append(f"{moved >> 20} MiB out in frames of {size:.0f} bytes")
+        for address, where in ((NEAR6, wire.near), (FAR, wire.far)):
+            transfer_from_guest(guest, wire, where, address, 8)
+        for address, where in ((GUEST, wire.near), (GUEST6, wire.near), (GUEST, wire.far)):
+            transfer_to_guest(guest, wire, where, address, 16)
+        evidence.append(f"iperf3 out {iperf(guest, wire):.0f}, in {iperf(guest, wire, '-R'):.0f} Mb/s")
+        errors = guest.check("nstat -asz TcpInCsumErrors UdpInCsumErrors Udp6InCsumErrors IpInHdrErrors "
+                             "| awk 'NR > 1 && $2 != 0'")
+        require(not errors.strip(), f"the guest found wrong checksums: {errors}")
+
+        evidence.append(follow_link(guest, wire, server, net))
+        return "; ".join(evidence)
+
+
+def follow_link(guest, wire, server, net):
+    """The TAP goes down and comes back, then is deleted and made anew."""
+    wire.ip(wire.near, f"link set {TAP} down")
+    require(carrier(guest, net, 0), "the TAP is down and the guest does not see it")
+    wire.ip(wire.near, f"link set {TAP} up")
+    require(carrier(guest, net, 1), "the TAP is up again and the guest does not see it")
+    ping(guest, NEAR)
+    wire.ip(wire.near, f"link delete {TAP}")
+    require(carrier(guest, net, 0), "the TAP is gone and the guest does not see it")
+    wire.make_tap()
+    require(carrier(guest, net, 1), "the TAP is there again and the guest does not see it")
+    ping(guest, NEAR)
+    require(server.alive, "the server ended")
+    return "link followed TAP down/up and deleted/remade"
+
+
+@scenario("ethernet-offloads", boot="none", tier="full")
+def offloads(lab):
+    """Each offload switched off, a VLAN, and fewer queues: every byte still arrives both ways."""
+    with Namespaces(mtu=1500) as wire:
+        lab.server = server = lab.start_server(prefix=wire.inside(wire.near), extra=("--tap", TAP))
+        lab.guest = guest = lab.start_guest(server)
+        net = guest_net(guest)
+        bring_up(guest, net, 1500)
+        put_programs(guest)
+
+        def both_ways(near, guest_address):
+            transfer_from_guest(guest, wire, wire.near, near, 4)
+            transfer_to_guest(guest, wire, wire.near, guest_address, 4)
+
+        words = ("tso", "tx", "rx", "sg", "rxvlan", "txvlan", "rxhash")
+        for word in words:
+            guest.check(f"ethtool -K {net} {word} off")
+            both_ways(NEAR, GUEST)
+        for word in reversed(words):
+            guest.check(f"ethtool -K {net} {word} on")
+        for word in ("on", "off"):
+            guest.check(f"ethtool -K {net} txvlan {word} rxvlan {word}")
+            vlan(guest, wire, net)
+        guest.check(f"ethtool -L {net} combined 1 && ethtool -G {net} rx 64 tx 64")
+        require(carrier(guest, net, 1), "no carrier with one queue")
+        both_ways(NEAR, GUEST)
+        counters = server.stats()["tap"]
+        require(counters["malformed"] == 0 and counters["write_errors"] == 0, f"{counters}")
+        return f"{', '.join(words)} off; VLAN in hardware and software; one queue of 64"
+
+
+def vlan(guest, wire, net):
+    """Pings a tagged peer, whose frames come back only with the right tag both ways."""
+    peer = wire.spawn(wire.near, sys.executable, VLAN_PEER, TAP, 5, VLAN_MAC)
+    try:
+        wait_line(peer, "ready")
+        guest.check(f"ip link add link {net} name vlan5 type vlan id 5; ip link set vlan5 up; "
+                    "ip addr add 10.80.0.2/24 dev vlan5; "
+                    f"ip neigh replace 10.80.0.1 lladdr {VLAN_MAC} dev vlan5")
+        ping(guest, "10.80.0.1", "-s 1400")
+        require(not guest.run(f"ip link set vlan5 down; ip link delete vlan5; "
+                              f"ip link add link {net} name vlan6 type vlan id 6; ip link set vlan6 up; "
+                              "ip addr add 10.80.0.2/24 dev vlan6; "
+                              f"ip neigh replace 10.80.0.1 lladdr {VLAN_MAC} dev vlan6; "
+                              "ping -c 1 -W 1 10.80.0.1").ok, "another tag was answered too")
+        guest.check("ip link delete vlan6")
+    finally:
+        peer.kill()
+        peer.wait()
+
+
+@scenario("ethernet-tap-refused", boot="none")
+def refused(lab):
+    """A TAP that is not there, or is none, ends the start with one sentence."""
+    binary = lab.start_server().binary
+    for name, words in (("no-such-tap", "no such interface"), ("lo", "not a TAP")):
+        path = lab.run_dir / "never.sock"
+        done = subprocess.run([str(binary), "--socket", str(path), "--tap", name], capture_output=True,
+                              text=True, timeout=20, check=False)
+        require(done.returncode == 1 and words in done.stderr and len(done.stderr.splitlines()) == 1,
+                f"{name}: exit code {done.returncode}: {done.stderr}")
+        require(not path.exists(), "the socket exists")
+    return "no such interface; not a TAP"

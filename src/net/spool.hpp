@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+
+#include "base/bytes.hpp"
+#include "base/fd.hpp"
+
+namespace ernic::net {
+
+/// Bytes on their way to a file that may be slow: the data path puts records into a bounded ring and never
+/// waits, a thread of the spool's own writes them out and sleeps when there are none.
+///
+///     0 ... tail          head ...          capacity
+///           | to be written |  free, and around the end to tail
+///
+/// Owns: the descriptor, the ring, the thread. Thread: all but run() belongs to one thread, the device's.
+class Spool {
+  public:
+    /// Kept free by put() for what put_last() has to say about records that found no room.
+    static constexpr std::size_t kReserve = 4096;
+
+    /// `fd` may be non-blocking (a pipe). The thread calls `on_start` first and is past its start when this
+    /// returns, so that a sandbox may be entered behind it. Precondition: `capacity` is a power of two above
+    /// kReserve.
+    Spool(UniqueFd fd, std::size_t capacity, const std::function<void()>& on_start);
+    /// As close().
+    ~Spool();
+    Spool(const Spool&) = delete;
+    Spool& operator=(const Spool&) = delete;
+
+    /// Adds one record made of `parts`, whole or not at all. Fails: false when there is no room for it, or
+    /// the file has failed.
+    [[nodiscard]] bool put(std::span<const Bytes> parts) { return add(parts, kReserve); }
+    /// The same, with the reserve.
+    [[nodiscard]] bool put_last(Bytes record) { return add(std::span(&record, 1), 0); }
+
+    /// Writes out what is left and ends the thread; waits at most kPatience for a reader that does not read.
+    void close();
+    static constexpr int kPatienceMilliseconds = 1000;
+
+    /// errno of the write that failed, after which nothing is written any more; 0 while all is well.
+    /// Thread: any.
+    [[nodiscard]] int error() const { return error_.load(std::memory_order_relaxed); }
+
+  private:
+    bool add(std::span<const Bytes> parts, std::size_t reserve);
+    void copy_in(std::uint64_t position, Bytes bytes);
+    void wake();
+
+    // The thread's.
+    void run();
+    /// Sleeps until there is something to write. False: closing, and everything is written.
+    bool wait_for_records();
+    /// Writes a part of [tail, head). False: the file has failed.
+    bool write_some(std::uint64_t tail, std::uint64_t head);
+    /// Waits for a reader to make room. False: closing, and it does not.
+    bool wait_for_reader();
+
+    UniqueFd fd_;
+    UniqueFd wake_;
+    std::size_t capacity_;
+    std::unique_ptr<std::byte[]> ring_;  // NOLINT(modernize-avoid-c-arrays)
+    std::atomic<std::uint64_t> head_{0};
+    std::atomic<std::uint64_t> tail_{0};
+    /// The thread is about to sleep, or asleep: a record must be announced.
+    std::atomic<bool> sleeping_{false};
+    std::atomic<bool> closing_{false};
+    std::atomic<int> error_{0};
+    std::thread thread_;
+};
+
+}  // namespace ernic::net
