@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <future>
+#include <system_error>
 
 namespace ernic::net {
 namespace {
@@ -41,14 +42,19 @@ Spool::Spool(UniqueFd fd, std::size_t capacity, const std::function<void()>& on_
         return;
     }
     std::promise<void> started;
-    thread_ = std::thread([this, &started, &on_start] {
-        block_signals();
-        if (on_start) {
-            on_start();
-        }
-        started.set_value();
-        run();
-    });
+    try {
+        thread_ = std::thread([this, &started, &on_start] {
+            block_signals();
+            if (on_start) {
+                on_start();
+            }
+            started.set_value();
+            run();
+        });
+    } catch (const std::system_error& problem) {
+        error_ = problem.code().value();
+        return;
+    }
     started.get_future().wait();
 }
 
@@ -91,6 +97,9 @@ bool Spool::add(std::span<const Bytes> parts, std::size_t reserve) {
 }
 
 void Spool::copy_in(std::uint64_t position, Bytes bytes) {
+    if (bytes.empty()) {
+        return;
+    }
     const std::size_t at = position & (capacity_ - 1);
     const std::size_t until_end = std::min(bytes.size(), capacity_ - at);
     std::memcpy(ring_.get() + at, bytes.data(), until_end);

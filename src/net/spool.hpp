@@ -27,8 +27,8 @@ class Spool {
     static constexpr std::size_t kReserve = 4096;
 
     /// `fd` may be non-blocking (a pipe). The thread calls `on_start` first and is past its start when this
-    /// returns, so that a sandbox may be entered behind it. Precondition: `capacity` is a power of two above
-    /// kReserve.
+    /// returns, so that a sandbox may be entered behind it. Fails: error() says why there is no thread.
+    /// Precondition: `capacity` is a power of two above kReserve.
     Spool(UniqueFd fd, std::size_t capacity, const std::function<void()>& on_start);
     /// As close().
     ~Spool();
