@@ -82,7 +82,7 @@ Status TapDevice::attach() const {
     // TUNSETIFF would make an interface of that name, which would vanish with us and surprise everybody.
     ifreq request = request_for(interface_);
     if (ioctl(changes_.get(), SIOCGIFINDEX, &request) != 0) {
-        return failed(Errc::NotFound, interface_,
+        return failed(Errc::InvalidArgument, interface_,
                       "there is no such interface; make it with 'ip tuntap add dev NAME mode tap'", errno);
     }
     request = request_for(interface_);
