@@ -73,6 +73,7 @@ class Host {
     }
     /// A packet socket on the interface: what it sends the TAP's owner reads, and the other way round.
     UniqueFd packet_socket() {
+        wait_until_running();
         UniqueFd fd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, kAllProtocols));
         ifreq request = named();
         EXPECT_EQ(ioctl(control_.get(), SIOCGIFINDEX, &request), 0);
@@ -87,6 +88,17 @@ class Host {
     }
 
   private:
+    /// The kernel starts the interface's queue a moment after its carrier, and loses what is sent before.
+    void wait_until_running() {
+        ifreq request = named();
+        for (int tries = 0; tries < 2000 && (request.ifr_flags & IFF_RUNNING) == 0; ++tries) {
+            usleep(1000);
+            ASSERT_EQ(ioctl(control_.get(), SIOCGIFFLAGS, &request), 0);
+        }
+        // Waits for the lock under which that is done.
+        set_up(true);
+    }
+
     static ifreq named() {
         ifreq request{};
         std::strncpy(static_cast<char*>(request.ifr_name), kName, IFNAMSIZ - 1);
