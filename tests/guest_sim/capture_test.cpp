@@ -276,8 +276,8 @@ TEST_F(CaptureOfServer, TsharkSeesEveryPacketOfAConnectionWithItsOpcodeAndNumber
 
 TEST_F(CaptureOfServer, DatagramsOverBothVersionsOfIpAndAVlan) {
     start();
-    const auto sender = guest_->create_datagram_qp(*cq_, kQkey);
-    const auto receiver = guest_->create_datagram_qp(*cq_, kQkey);
+    client_ = guest_->create_datagram_qp(*cq_, kQkey);
+    peer_ = guest_->create_datagram_qp(*cq_, kQkey);
     const Region memory = guest_->register_memory(8192);
     fill_pattern(memory.memory, 3);
     Address tagged = guest_->own_address();
@@ -286,12 +286,12 @@ TEST_F(CaptureOfServer, DatagramsOverBothVersionsOfIpAndAVlan) {
     for (const Address& address : addresses) {
         const std::uint32_t ah = guest_->create_ah(address);
         for (const std::size_t size : {0, 1, 1000, 1024}) {
-            receiver->post_receive({.wr_id = 1, .sges = {memory.sge(4096, 4096)}});
-            sender->post_send({.op = size == 1 ? Op::SendImmediate : Op::Send,
+            peer_->post_receive({.wr_id = 1, .sges = {memory.sge(4096, 4096)}});
+            client_->post_send({.op = size == 1 ? Op::SendImmediate : Op::Send,
                                .sges = {memory.sge(0, size)},
                                .immediate = 0x77,
                                .ah = ah,
-                               .remote_qpn = receiver->qpn(),
+                               .remote_qpn = peer_->qpn(),
                                .remote_qkey = kQkey});
             for (const WorkCompletion& wc : cq_->wait_for(2)) {
                 ASSERT_EQ(wc.status, Status::Ok);
