@@ -288,11 +288,11 @@ TEST_F(CaptureOfServer, DatagramsOverBothVersionsOfIpAndAVlan) {
         for (const std::size_t size : {0, 1, 1000, 1024}) {
             peer_->post_receive({.wr_id = 1, .sges = {memory.sge(4096, 4096)}});
             client_->post_send({.op = size == 1 ? Op::SendImmediate : Op::Send,
-                               .sges = {memory.sge(0, size)},
-                               .immediate = 0x77,
-                               .ah = ah,
-                               .remote_qpn = peer_->qpn(),
-                               .remote_qkey = kQkey});
+                                .sges = {memory.sge(0, size)},
+                                .immediate = 0x77,
+                                .ah = ah,
+                                .remote_qpn = peer_->qpn(),
+                                .remote_qkey = kQkey});
             for (const WorkCompletion& wc : cq_->wait_for(2)) {
                 ASSERT_EQ(wc.status, Status::Ok);
             }
