@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,7 +13,7 @@ namespace ernic::rdma {
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31U;
 /// Bytes moved in one piece before the device looks at its socket again: about 50 µs of memcpy, and a
 /// multiple of every path MTU.
-inline constexpr std::uint64_t kFragment = 256 * 1024;
+inline constexpr std::uint64_t kFragment = std::uint64_t{256} * 1024;
 /// Largest path MTU and with it the largest datagram.
 inline constexpr std::uint32_t kMaxMtu = 4096;
 /// SGEs of one work request; the stock driver and provider never use more.
@@ -22,11 +23,11 @@ inline constexpr std::size_t kMaxInline = 480;
 /// Work requests of one QP that may be under way without acknowledgement.
 inline constexpr std::uint32_t kMaxInFlight = 256;
 /// Bytes of one QP that may be under way without acknowledgement.
-inline constexpr std::uint64_t kMaxBytesInFlight = 8 * 1024 * 1024;
+inline constexpr std::uint64_t kMaxBytesInFlight = std::uint64_t{8} * 1024 * 1024;
 /// Work requests one QP may run before it goes to the back of the queue.
 inline constexpr std::uint32_t kRequestsPerTurn = 64;
 /// What one step of the engine may do before the event loop looks at the socket: at most about 100 µs.
-inline constexpr std::uint64_t kBytesPerStep = 512 * 1024;
+inline constexpr std::uint64_t kBytesPerStep = std::uint64_t{512} * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
 /// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and
 /// copying one must not delay a register access by more than about a millisecond.
@@ -36,8 +37,7 @@ inline constexpr std::size_t kAtomicHistory = 16;
 
 /// Minimum RNR NAK timer values by code (InfiniBand table 45).
 constexpr Nanoseconds rnr_delay(std::uint8_t code) {
-    constexpr std::uint32_t kHundredthsOfMilliseconds[32] = {
-        // NOLINT(modernize-avoid-c-arrays)
+    constexpr std::array<std::uint32_t, 32> kHundredthsOfMilliseconds = {
         65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
         256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
     return Nanoseconds{kHundredthsOfMilliseconds[code & 31U]} * 10'000;
