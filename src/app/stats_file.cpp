@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <span>
 
 #include "base/bytes.hpp"
 
@@ -20,18 +21,6 @@ Error failed(const std::string& path, int error) {
 
 /// Bytes of one write: some tens of microseconds of copying into the page cache.
 constexpr std::size_t kPiece = 64 * 1024;
-
-/// Writes all of `data`. Fails: false with errno set.
-bool write_all(int fd, std::string_view data) {
-    while (!data.empty()) {
-        const ssize_t written = ::write(fd, data.data(), data.size());
-        if (written < 0 && errno != EINTR) {
-            return false;
-        }
-        data.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-    }
-    return true;
-}
 
 }  // namespace
 
@@ -101,7 +90,7 @@ bool StatsFile::put(Rewrite& rewrite) {
         return false;
     }
     if (rewrite.written < rewrite.text.size()) {
-        return write_all(rewrite.fd.get(), rewrite.text[rewrite.written++]);
+        return write_all(rewrite.fd.get(), std::as_bytes(std::span(rewrite.text[rewrite.written++])));
     }
     return renameat(directory_fd_.get(), new_name_.c_str(), directory_fd_.get(), name_.c_str()) == 0;
 }

@@ -3,7 +3,11 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <utility>
+
+#include "base/bytes.hpp"
 
 namespace ernic {
 
@@ -42,5 +46,17 @@ class UniqueFd {
   private:
     int fd_ = -1;
 };
+
+/// Writes all of `data`, in several calls if need be. `fd` blocks, or is a file. Fails: false with errno set.
+inline bool write_all(int fd, Bytes data) {
+    while (!data.empty()) {
+        const ssize_t written = ::write(fd, data.data(), data.size());
+        if (written < 0 && errno != EINTR) {
+            return false;
+        }
+        data = data.subspan(written < 0 ? 0 : static_cast<std::size_t>(written));
+    }
+    return true;
+}
 
 }  // namespace ernic

@@ -19,23 +19,9 @@ static_assert(1U << kSgStrideLog2 == wire::ionic::kTxSgStride);
 /// A frame needs its Ethernet header.
 constexpr std::size_t kMinFrame = sizeof(wire::EthernetHeader);
 
-/// Copies the first bytes of `spans`; returns how many there were.
-std::size_t peek(const mem::SpanList& spans, MutableBytes into) {
-    std::size_t done = 0;
-    for (const mem::SpanList::Piece& piece : spans) {
-        const std::size_t size = std::min(piece.size, into.size() - done);
-        std::memcpy(into.data() + done, piece.data, size);
-        done += size;
-        if (done == into.size()) {
-            break;
-        }
-    }
-    return done;
-}
-
 Cast cast_of_frame(const mem::SpanList& spans) {
     wire::MacAddress destination;
-    peek(spans, mutable_bytes_of(destination));
+    mem::copy(mutable_bytes_of(destination), spans);
     return cast_of(destination);
 }
 
@@ -226,7 +212,7 @@ bool TxQueue::open_run(const TxDescriptor& descriptor, const mem::SpanList& span
     run_.header_size = header_size;
     run_.segment_size = segment_size;
     run_.vlan = vlan_of(descriptor);
-    peek(spans, MutableBytes(header_).first(header_size));
+    mem::copy(MutableBytes(header_).first(header_size), spans);
     return true;
 }
 

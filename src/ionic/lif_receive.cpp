@@ -17,7 +17,6 @@ namespace lif_feature = wire::ionic::lif_feature;
 namespace rx_checksum = wire::ionic::rx_checksum;
 
 constexpr std::uint16_t kVlanIdMask = 0x0fff;
-constexpr std::size_t kMacAddresses = 2 * sizeof(wire::MacAddress);
 /// The sum of an intact IPv4 header, and of any data that holds its own checksum.
 constexpr std::uint16_t kIntactSum = 0xffff;
 
@@ -114,8 +113,8 @@ bool Lif::receive(const net::WireFrame& frame) {
     //   |<----- parts[0] ---->|          |<-- parts[1..] ->|
     const bool strip = packet->vlan_tci && has_feature(lif_feature::kVlanRxStrip);
     const std::array<Bytes, 3> parts = {
-        strip ? frame.head.first(kMacAddresses) : Bytes(),
-        strip ? frame.head.subspan(kMacAddresses + sizeof(wire::VlanTag)) : frame.head, frame.tail};
+        strip ? frame.head.first(wire::kMacAddressesSize) : Bytes(),
+        strip ? frame.head.subspan(wire::kMacAddressesSize + sizeof(wire::VlanTag)) : frame.head, frame.tail};
 
     const Rss::Choice choice = has_feature(lif_feature::kRxHash) ? rss_.choose(*packet) : Rss::Choice{};
     const RxMetadata metadata = describe(*packet, frame, strip, choice);

@@ -8,8 +8,6 @@ namespace {
 
 using wire::ionic::PacketType;
 
-/// More-fragments flag and fragment offset of IPv4.
-constexpr std::uint16_t kFragmentMask = 0x3fff;
 constexpr std::size_t kPortBytes = 4;
 
 void add_tuple(PacketInfo& info, const void* data, std::size_t size) {
@@ -39,7 +37,7 @@ void parse_ipv4(PacketInfo& info, Bytes network) {
     info.ipv4_header_size = size;
     add_tuple(info, &header->source, sizeof header->source);
     add_tuple(info, &header->destination, sizeof header->destination);
-    if ((header->flags_fragment.get() & kFragmentMask) == 0) {
+    if ((header->flags_fragment.get() & wire::kIpv4FragmentMask) == 0) {
         parse_transport(info, header->protocol, network.subspan(size), PacketType::Ipv4Tcp,
                         PacketType::Ipv4Udp);
     }

@@ -37,6 +37,21 @@ std::size_t copy(const SpanList& to, const SpanList& from) {
     return copied;
 }
 
+std::size_t copy(MutableBytes to, const SpanList& from, std::size_t offset) {
+    const std::size_t wanted = to.size();
+    for (const SpanList::Piece& piece : from) {
+        if (to.empty()) {
+            break;
+        }
+        const std::size_t skipped = std::min(offset, piece.size);
+        offset -= skipped;
+        const std::size_t size = std::min(piece.size - skipped, to.size());
+        std::memcpy(to.data(), piece.data + skipped, size);
+        to = to.subspan(size);
+    }
+    return wanted - to.size();
+}
+
 void GuestMemory::publish(std::vector<Region> regions) {
     std::sort(regions.begin(), regions.end(),
               [](const Region& a, const Region& b) { return a.range.start() < b.range.start(); });
@@ -121,11 +136,7 @@ bool GuestMemory::read(Iova iova, MutableBytes into) const {
     if (!append(iova, into.size(), Access::Read, source)) {
         return false;
     }
-    std::size_t done = 0;
-    for (const SpanList::Piece& piece : source) {
-        std::memcpy(into.data() + done, piece.data, piece.size);
-        done += piece.size;
-    }
+    copy(into, source);
     return true;
 }
 

@@ -83,6 +83,8 @@ class SpanList {
 /// Copies min(to.bytes(), from.bytes()) bytes piece by piece; returns how many. The two may overlap
 /// (memmove).
 std::size_t copy(const SpanList& to, const SpanList& from);
+/// Copies the bytes of `from` that start at `offset`, as many as there are and fit; returns how many.
+std::size_t copy(MutableBytes to, const SpanList& from, std::size_t offset = 0);
 
 /// The only place where a guest address becomes host bytes. Holds the DMA map as published by its owner
 /// (vfio_user::DmaMap); every lookup is checked with overflow-safe arithmetic against the current map, and

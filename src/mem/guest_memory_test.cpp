@@ -288,5 +288,24 @@ TEST(Copy, OverlappingPiecesKeepTheirBytes) {
     }
 }
 
+TEST(SpanList, BytesAreReadFromAnyOffsetAcrossPieces) {
+    std::array<std::byte, 10> bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = std::byte(i);
+    }
+    SpanList list;
+    list.add(bytes.data() + 6, 4);
+    list.add(bytes.data(), 3);
+    // The list reads 6 7 8 9 0 1 2.
+    std::array<std::byte, 4> into{};
+    EXPECT_EQ(copy(into, list, 2), 4U);
+    EXPECT_EQ(into, (std::array{std::byte{8}, std::byte{9}, std::byte{0}, std::byte{1}}));
+    EXPECT_EQ(copy(into, list, 5), 2U);
+    EXPECT_EQ(into, (std::array{std::byte{1}, std::byte{2}, std::byte{0}, std::byte{1}}));
+    EXPECT_EQ(copy(into, list, 7), 0U);
+    EXPECT_EQ(copy(into, list, 70), 0U);
+    EXPECT_EQ(copy(into, SpanList()), 0U);
+}
+
 }  // namespace
 }  // namespace ernic::mem

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <optional>
 
 #include "wire/ethernet.hpp"
@@ -17,16 +16,8 @@ std::optional<wire::EthernetHeader> addresses_of(const Frame& frame) {
         return read_value<wire::EthernetHeader>(frame.segmentation->header);
     }
     wire::EthernetHeader header;
-    MutableBytes rest = mutable_bytes_of(header);
-    for (const mem::SpanList::Piece& piece : frame.data) {
-        const std::size_t size = std::min(piece.size, rest.size());
-        std::memcpy(rest.data(), piece.data, size);
-        rest = rest.subspan(size);
-        if (rest.empty()) {
-            return header;
-        }
-    }
-    return std::nullopt;
+    return mem::copy(mutable_bytes_of(header), frame.data) == sizeof header ? std::optional(header)
+                                                                            : std::nullopt;
 }
 
 std::size_t size_of(const Frame& frame) {

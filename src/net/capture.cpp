@@ -21,18 +21,6 @@ Error failed(const std::string& path, int error) {
     return {Errc::Io, fmt::format("cannot write capture file '{}': {}", path, reason)};
 }
 
-/// Writes all of `data`. Fails: the errno.
-int write_all(int fd, Bytes data) {
-    while (!data.empty()) {
-        const ssize_t written = ::write(fd, data.data(), data.size());
-        if (written < 0 && errno != EINTR) {
-            return errno;
-        }
-        data = data.subspan(written < 0 ? 0 : static_cast<std::size_t>(written));
-    }
-    return 0;
-}
-
 }  // namespace
 
 Nanoseconds RealTimeClock::now() const {
@@ -52,8 +40,8 @@ Result<std::unique_ptr<Capture>> Capture::open(const Options& options, const Clo
     }
     const auto start = pcapng::start_of_file(
         {.application = options.application, .interface_name = "segment", .snaplen = options.snaplen});
-    if (const int error = write_all(fd.get(), start); error != 0) {
-        return failed(options.path, error);
+    if (!write_all(fd.get(), start)) {
+        return failed(options.path, errno);
     }
     std::unique_ptr<Capture> capture(new Capture(std::move(fd), options, clock, log));
     if (const int error = capture->spool_.error(); error != 0) {

@@ -16,11 +16,7 @@ namespace {
 using wire::roce::AcknowledgeHeader;
 using wire::roce::BaseHeader;
 using wire::roce::Opcode;
-
-/// Bytes of padding that make `payload` a multiple of four.
-constexpr std::size_t padding_of(std::size_t payload) {
-    return (4 - payload % 4) % 4;
-}
+using wire::roce::padding_of;
 
 bool carries_payload(MessageKind kind) {
     return kind == MessageKind::Send || kind == MessageKind::Write || kind == MessageKind::Datagram ||

@@ -4,22 +4,12 @@
 #include <bit>
 #include <cstring>
 
+#include "net/checksum.hpp"
+
 namespace ernic::net {
 namespace {
 
 constexpr std::size_t kUdpHeaderSize = sizeof(wire::UdpHeader);
-
-std::uint16_t ipv4_checksum(const wire::Ipv4Header& header) {
-    const auto words = std::bit_cast<std::array<be16, sizeof(header) / 2>>(header);
-    std::uint32_t sum = 0;
-    for (const be16 word : words) {
-        sum += word.get();
-    }
-    while (sum >> 16U != 0) {
-        sum = (sum & 0xffffU) + (sum >> 16U);
-    }
-    return static_cast<std::uint16_t>(~sum);
-}
 
 }  // namespace
 
@@ -75,7 +65,9 @@ std::array<std::byte, 40> network_header(const Route& route, std::size_t payload
         wire::Ipv4Header ip = route.ip4;
         ip.total_length.set(static_cast<std::uint16_t>(sizeof(ip) + udp_length));
         ip.checksum.set(0);
-        ip.checksum.set(ipv4_checksum(ip));
+        // The sum is of little-endian words and stored as one, see net/checksum.hpp.
+        ip.checksum =
+            std::bit_cast<be16>(le16(static_cast<std::uint16_t>(~ones_complement_sum(bytes_of(ip)))));
         std::memcpy(bytes.data() + 20, &ip, sizeof(ip));
     } else {
         wire::Ipv6Header ip = route.ip6;

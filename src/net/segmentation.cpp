@@ -11,35 +11,15 @@
 namespace ernic::net {
 namespace {
 
-constexpr std::size_t kMacAddresses = 2 * sizeof(wire::MacAddress);
 constexpr std::size_t kTag = sizeof(wire::VlanTag);
 /// Enough for all headers a receiver looks at.
 constexpr std::size_t kLookedAt = 128;
-/// More-fragments flag and fragment offset of IPv4.
-constexpr std::uint16_t kFragmentMask = 0x3fff;
 constexpr std::size_t kMaxIpLength = 65535;
 
 /// Replaces a header at `offset` of `packet`. Precondition: it lies inside.
 template <WireValue T>
 void store(MutableBytes packet, std::size_t offset, const T& value) {
     std::memcpy(packet.data() + offset, &value, sizeof value);
-}
-
-/// Copies bytes [offset, offset + into.size()) of `data`, which has them.
-void copy_out(const mem::SpanList& data, std::size_t offset, MutableBytes into) {
-    for (const mem::SpanList::Piece& piece : data) {
-        if (into.empty()) {
-            return;
-        }
-        if (offset >= piece.size) {
-            offset -= piece.size;
-            continue;
-        }
-        const std::size_t size = std::min(piece.size - offset, into.size());
-        std::memcpy(into.data(), piece.data + offset, size);
-        into = into.subspan(size);
-        offset = 0;
-    }
 }
 
 struct InsertedTag {
@@ -49,9 +29,10 @@ struct InsertedTag {
 
 /// Writes `header` with a tag behind the MAC addresses; returns how many bytes that are.
 std::size_t copy_header_with_tag(Bytes header, std::uint16_t tci, MutableBytes out) {
-    std::copy_n(header.begin(), kMacAddresses, out.begin());
-    store(out, kMacAddresses, InsertedTag{be16(wire::kEtherTypeVlan), be16(tci)});
-    std::copy(header.begin() + kMacAddresses, header.end(), out.begin() + kMacAddresses + kTag);
+    std::copy_n(header.begin(), wire::kMacAddressesSize, out.begin());
+    store(out, wire::kMacAddressesSize, InsertedTag{be16(wire::kEtherTypeVlan), be16(tci)});
+    std::copy(header.begin() + wire::kMacAddressesSize, header.end(),
+              out.begin() + wire::kMacAddressesSize + kTag);
     return header.size() + kTag;
 }
 
@@ -127,8 +108,8 @@ std::uint16_t fill_headers(const Template& from, MutableBytes out, const Positio
 }  // namespace
 
 void copy_with_tag(const mem::SpanList& data, std::uint16_t tci, MutableBytes out) {
-    copy_out(data, 0, out.first(kMacAddresses));
-    store(out, kMacAddresses, InsertedTag{be16(wire::kEtherTypeVlan), be16(tci)});
+    mem::copy(out.first(wire::kMacAddressesSize), data);
+    store(out, wire::kMacAddressesSize, InsertedTag{be16(wire::kEtherTypeVlan), be16(tci)});
 }
 
 std::optional<TcpLayout> tcp_layout(Bytes packet) {
@@ -153,7 +134,7 @@ std::optional<TcpLayout> tcp_layout(Bytes packet) {
         const auto ip = read_value<wire::Ipv4Header>(network);
         const std::size_t size = ip ? (ip->version_ihl & 0xfU) * std::size_t{4} : 0;
         if (!ip || ip->version_ihl >> 4U != 4 || size < sizeof *ip ||
-            (ip->flags_fragment.get() & kFragmentMask) != 0) {
+            (ip->flags_fragment.get() & wire::kIpv4FragmentMask) != 0) {
             return std::nullopt;
         }
         layout.ipv4 = true;
@@ -195,7 +176,7 @@ Bytes FrameFinisher::contiguous(const mem::SpanList& data, std::size_t offset) {
         skip -= piece.size;
     }
     const MutableBytes copied = MutableBytes(scratch_).first(size);
-    copy_out(data, offset, copied);
+    mem::copy(copied, data, offset);
     return copied;
 }
 
@@ -230,7 +211,7 @@ bool FrameFinisher::finish_whole(const Frame& frame, WireFrameSink& sink) {
     }
     std::array<std::byte, kMaxHeader> raw;
     const MutableBytes head = MutableBytes(raw).first(head_size);
-    copy_out(frame.data, 0, head);
+    mem::copy(head, frame.data);
     const Bytes tail = contiguous(frame.data, head_size);
     if (frame.checksum) {
         ChecksumAccumulator sum;

@@ -26,8 +26,6 @@ constexpr Nanoseconds kPatience = 100'000'000;
 /// How often an interface that is down or gone is looked at when nothing else tells.
 constexpr Nanoseconds kRetry = 1'000'000'000;
 
-constexpr std::size_t kMacAddresses = 2 * sizeof(wire::MacAddress);
-
 }  // namespace
 
 void TapCounters::register_metrics(metrics::Registry& registry) const {
@@ -250,7 +248,7 @@ void Tap::write_super_frame(const Frame& frame) {
 void Tap::write_plain(const Frame& frame) {
     wire::VirtioNetHeader header{};
     std::size_t shift = 0;
-    std::array<std::byte, kMacAddresses + sizeof(wire::VlanTag)> tagged;
+    std::array<std::byte, wire::kMacAddressesSize + sizeof(wire::VlanTag)> tagged;
     Bytes head;
     if (frame.insert_vlan) {
         // The bridge sends on only frames with whole MAC addresses.
@@ -263,7 +261,7 @@ void Tap::write_plain(const Frame& frame) {
         header.checksum_start.set(static_cast<std::uint16_t>(frame.checksum->start + shift));
         header.checksum_offset.set(frame.checksum->offset);
     }
-    write(header, head, frame.data, frame.insert_vlan ? kMacAddresses : 0);
+    write(header, head, frame.data, frame.insert_vlan ? wire::kMacAddressesSize : 0);
 }
 
 void Tap::write(const wire::VirtioNetHeader& header, Bytes head, const mem::SpanList& rest,

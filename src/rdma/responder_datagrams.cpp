@@ -4,13 +4,14 @@
 #include "rdma/engine.hpp"
 #include "rdma/queue_pair.hpp"
 #include "rdma/responder.hpp"
+#include "wire/roce.hpp"
 
 namespace ernic::rdma {
 namespace {
 
 /// BTH, DETH and ICRC around a datagram's payload.
-constexpr std::size_t kDatagramOverhead = 12 + 8 + 4;
-constexpr std::size_t kImmediateSize = 4;
+constexpr std::size_t kDatagramOverhead =
+    sizeof(wire::roce::BaseHeader) + sizeof(wire::roce::DatagramHeader) + wire::roce::kIcrcSize;
 /// What precedes the payload in a datagram's receive buffers.
 constexpr std::uint64_t kNetworkHeader = 40;
 /// The general services interface, where management datagrams arrive (InfiniBand 3.9.4).
@@ -71,9 +72,10 @@ void Responder::on_datagram(const net::Message& message) {
         return;
     }
     receive_in_hand_ = false;
-    const std::uint64_t padding = (4 - message.length % 4) % 4;
-    auto header = net::network_header(*message.route, kDatagramOverhead + message.length + padding +
-                                                          (message.has_immediate ? kImmediateSize : 0));
+    const std::uint64_t padding = wire::roce::padding_of(message.length);
+    auto header = net::network_header(*message.route,
+                                      kDatagramOverhead + message.length + padding +
+                                          (message.has_immediate ? sizeof(wire::roce::ImmediateHeader) : 0));
     mem::SpanList header_source;
     header_source.add(header.data(), header.size());
     mem::copy(header_place, header_source);

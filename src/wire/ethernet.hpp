@@ -34,6 +34,8 @@ struct EthernetHeader {
     be16 ether_type;
 };
 ERNIC_WIRE(EthernetHeader, 14);
+/// What stands in front of a VLAN tag.
+inline constexpr std::size_t kMacAddressesSize = 2 * sizeof(MacAddress);
 
 struct VlanTag {
     be16 tci;
@@ -54,6 +56,8 @@ struct Ipv4Header {
     be32 destination;
 };
 ERNIC_WIRE(Ipv4Header, 20);
+/// More-fragments flag and fragment offset.
+inline constexpr std::uint16_t kIpv4FragmentMask = 0x3fff;
 
 struct Ipv6Header {
     be32 version_class_flow;

@@ -125,4 +125,9 @@ ERNIC_WIRE(DatagramHeader, 8);
 /// The invariant CRC behind the padding (InfiniBand 7.8.1, annex A17.3.3).
 inline constexpr std::size_t kIcrcSize = 4;
 
+/// Bytes of padding that make `payload` a multiple of four (InfiniBand 9.2, field PadCnt).
+constexpr std::size_t padding_of(std::size_t payload) {
+    return (4 - payload % 4) % 4;
+}
+
 }  // namespace ernic::wire::roce
