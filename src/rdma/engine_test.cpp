@@ -124,6 +124,44 @@ TEST_F(RcPair, ReadsOfEverySizeArrive) {
     EXPECT_EQ(a->owner.sent.size(), 5U);
 }
 
+/// The engine's own port behind a wire that loses the first read response.
+class LosesOneReadResponse final : public net::Port {
+  public:
+    explicit LosesOneReadResponse(Engine& engine) : engine_(engine) {}
+    void deliver(const net::Message& message) override {
+        if (message.kind == net::MessageKind::ReadResponse && !lost_) {
+            lost_ = true;
+            return;
+        }
+        engine_.deliver(message);
+    }
+
+  private:
+    Engine& engine_;
+    bool lost_ = false;
+};
+
+TEST_F(RcPair, AResponseBehindALostOneIsAskedForAgainWithoutWaitingForTheTimer) {
+    constexpr std::uint32_t kFirst = 1000;
+    constexpr std::uint32_t kSecond = 700'000;
+    constexpr std::uint64_t kSource = 1'000'000;
+    LosesOneReadResponse wire(world.engine);
+    world.segment.attach(wire, world.mac);
+    world.fill(kSource, kFirst + kSecond, 5);
+    for (const auto& [offset, length] : {std::pair(0U, kFirst), std::pair(kFirst, kSecond)}) {
+        WorkRequest wr = write(offset, kSource + offset, length, key);
+        wr.opcode = Opcode::Read;
+        world.post(*a, wr);
+    }
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 2U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_EQ(a->owner.sent[1].status, CompletionStatus::Success);
+    EXPECT_TRUE(world.same(0, kSource, kFirst + kSecond));
+    EXPECT_EQ(world.engine.counters().req_sequence_errors.value(), 1U);
+    world.segment.detach(wire);
+}
+
 TEST_F(RcPair, SendScattersOverSgesAndReportsLength) {
     world.fill(0, 300'000, 9);
     ReceiveRequest receive;
