@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/flow_hash.hpp"
 #include "wire/ethernet.hpp"
 
 namespace ernic::net {
@@ -77,9 +78,7 @@ Tap::~Tap() {
     port_.connect(nullptr);
     port_.on_room(nullptr);
     loop_.remove(device_.change_fd());
-    if (watching_) {
-        loop_.remove(device_.fd());
-    }
+    watch(false);
 }
 
 // Link.
@@ -87,18 +86,13 @@ Tap::~Tap() {
 void Tap::check_link() {
     TapDevice::State state = device_.state();
     if (state == TapDevice::State::Gone) {
-        if (watching_) {
-            loop_.remove(device_.fd());  // it would report its error for ever
-            watching_ = false;
-        }
+        watch(false);  // it would report its error for ever
         if (device_.reattach()) {
             state = device_.state();
         }
     }
-    if (state != TapDevice::State::Gone && !watching_) {
-        loop_.add(device_.fd(), paused_ ? 0U : std::uint32_t{EPOLLIN},
-                  [this](std::uint32_t events) { on_event(events); });
-        watching_ = true;
+    if (state != TapDevice::State::Gone) {
+        watch(true);
     }
     const bool now_up = state == TapDevice::State::Up;
     if (!now_up) {
@@ -125,43 +119,72 @@ void Tap::on_event(std::uint32_t events) {
     read_frames();
 }
 
+void Tap::watch(bool on) {
+    if (!on) {
+        for (; watched_ != 0; --watched_) {
+            loop_.remove(device_.fd(watched_ - 1));
+        }
+    } else if (watched_ == 0) {
+        next_queue_ = 0;
+        for (; watched_ < device_.queues(); ++watched_) {
+            loop_.add(device_.fd(watched_), paused_ ? 0U : std::uint32_t{EPOLLIN},
+                      [this](std::uint32_t events) { on_event(events); });
+        }
+    }
+}
+
+void Tap::set_events(std::uint32_t events) {
+    for (std::size_t queue = 0; queue < watched_; ++queue) {
+        loop_.modify(device_.fd(queue), events);
+    }
+}
+
 void Tap::pause() {
     paused_ = true;
     counters_.pauses.add();
-    loop_.modify(device_.fd(), 0);
+    set_events(0);
     patience_.arm(loop_.clock().now() + kPatience);
 }
 
 void Tap::resume() {
     paused_ = false;
     patience_.cancel();
-    if (watching_) {
-        loop_.modify(device_.fd(), EPOLLIN);
-    }
+    set_events(EPOLLIN);
 }
 
 // Host to segment.
 
 bool Tap::read_frames() {
-    if (paused_ || !watching_) {
+    if (paused_ || watched_ == 0) {
         return false;
     }
+    std::size_t empty = 0;
     for (int i = 0; i < kFramesPerRound; ++i) {
         // The kernel's queue in front of the TAP can wait; the guest's receive ring cannot.
         if (!impatient_ && port_.room() < kRoomForOneRead) {
             pause();
             return i != 0;
         }
-        if (!read_frame()) {
-            return i != 0;
+        // A queue is read as long as it has frames, then the next one; a round ends when all are empty.
+        while (!read_frame(device_.fd(next_queue_))) {
+            if (watched_ == 0) {
+                return i != 0;
+            }
+            next_queue_ = (next_queue_ + 1) % watched_;
+            if (++empty == watched_) {
+                return i != 0;
+            }
         }
+        empty = 0;
         impatient_ = false;
     }
+    // Nobody waits for a queue that never empties.
+    next_queue_ = (next_queue_ + 1) % watched_;
     return true;
 }
 
-bool Tap::read_frame() {
-    const ssize_t size = ::read(device_.fd(), buffer_.data(), buffer_.size());
+bool Tap::read_frame(int fd) {
+    const ssize_t size = ::read(fd, buffer_.data(), buffer_.size());
     if (size < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             counters_.read_errors.add();
@@ -264,8 +287,21 @@ void Tap::write_plain(const Frame& frame) {
     write(header, head, frame.data, frame.insert_vlan ? wire::kMacAddressesSize : 0);
 }
 
+int Tap::queue_for(Bytes head, const mem::SpanList& rest) const {
+    std::array<std::byte, kFlowBytes> start;
+    std::size_t size = std::min(head.size(), start.size());
+    std::copy_n(head.begin(), size, start.begin());
+    // A head of no more than the MAC addresses and a tag continues in the frame behind its addresses.
+    const std::size_t skip = size != 0 ? wire::kMacAddressesSize : 0;
+    if (size < kFlowBytes) {
+        size += mem::copy(MutableBytes(start).subspan(size), rest, skip);
+    }
+    return device_.fd(flow_hash(Bytes(start).first(size)) % device_.queues());
+}
+
 void Tap::write(const wire::VirtioNetHeader& header, Bytes head, const mem::SpanList& rest,
                 std::size_t skip) {
+    const int queue = device_.queues() == 1 ? device_.fd(0) : queue_for(head, rest);
     std::array<iovec, 2 + mem::SpanList::kCapacity> parts;
     int count = 0;
     const auto add = [&](const std::byte* data, std::size_t size) {
@@ -283,7 +319,7 @@ void Tap::write(const wire::VirtioNetHeader& header, Bytes head, const mem::Span
             add(piece.data + skipped, piece.size - skipped);
         }
     }
-    if (::writev(device_.fd(), parts.data(), count) >= 0) {
+    if (::writev(queue, parts.data(), count) >= 0) {
         return;
     }
     const int error = errno;

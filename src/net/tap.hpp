@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,9 +21,12 @@
 
 namespace ernic::net {
 
-/// Opening, and opening again, of an existing TAP interface. Owns: its two descriptors.
+/// Opening, and opening again, of an existing TAP interface. Owns: its descriptors.
 class TapDevice {
   public:
+    /// Queues that are used of an interface made with `multi_queue`.
+    static constexpr std::size_t kMaxQueues = 4;
+
     /// Opens /dev/net/tun and attaches it to `interface`, which must exist. Fails: with one sentence (no such
     /// interface, not a TAP, in use, no permission, no driver).
     static Result<TapDevice> open(const std::string& interface);
@@ -38,19 +42,27 @@ class TapDevice {
     };
     [[nodiscard]] State state() const;
 
-    [[nodiscard]] int fd() const { return tun_.get(); }
+    /// How many queues are attached: one, or more of a `multi_queue` interface.
+    [[nodiscard]] std::size_t queues() const { return queues_; }
+    /// Precondition: `queue` < queues().
+    [[nodiscard]] int fd(std::size_t queue) const { return tuns_[queue].get(); }
     /// Readable when some interface of the process's network namespace has changed.
     [[nodiscard]] int change_fd() const { return changes_.get(); }
     /// Throws away what made change_fd() readable.
     void drain_changes() const;
 
   private:
-    TapDevice(std::string interface, UniqueFd tun, UniqueFd changes)
-        : interface_(std::move(interface)), tun_(std::move(tun)), changes_(std::move(changes)) {}
-    [[nodiscard]] Status attach() const;
+    using Tuns = std::array<UniqueFd, kMaxQueues>;
+    TapDevice(std::string interface, Tuns tuns, UniqueFd changes)
+        : interface_(std::move(interface)), tuns_(std::move(tuns)), changes_(std::move(changes)) {}
+    [[nodiscard]] Status attach();
+    [[nodiscard]] Status configure(int tun) const;
 
     std::string interface_;
-    UniqueFd tun_;
+    /// All open from the beginning, because attaching again must open nothing; the first queues_ are
+    /// attached.
+    Tuns tuns_;
+    std::size_t queues_ = 1;
     UniqueFd changes_;
 };
 
@@ -73,6 +85,10 @@ struct TapCounters {
 ///     guest memory --- one writev ---> | virtio_net_hdr | frame |      guest's TSO packet: one frame
 ///     read of 64 KiB                <- | virtio_net_hdr | frame |      cut only for a port without offloads
 ///
+/// Of an interface with several queues up to TapDevice::kMaxQueues are used: a flow (addresses and ports)
+/// stays in one, so that its packets keep their order, and the kernel answers a flow in the queue it came
+/// from; a flow that fills its queue loses only its own packets.
+///
 /// While the interface is down or gone nothing is sent, and the link is reported as down. Thread: device.
 class Tap final : public FrameSink {
   public:
@@ -94,10 +110,16 @@ class Tap final : public FrameSink {
 
   private:
     void on_event(std::uint32_t events);
-    bool read_frame();
+    bool read_frame(int fd);
+    /// Listens to the attached queues, or to none.
+    void watch(bool on);
+    /// What each queue is watched for now.
+    void set_events(std::uint32_t events);
     void forward(MutableBytes packet, const wire::VirtioNetHeader& header);
     void write_super_frame(const Frame& frame);
     void write_plain(const Frame& frame);
+    /// The queue of the flow that a frame starting with `head`, or with `rest` without one, belongs to.
+    [[nodiscard]] int queue_for(Bytes head, const mem::SpanList& rest) const;
     /// A virtio-net header and what `head` and `rest` hold, in one write.
     void write(const wire::VirtioNetHeader& header, Bytes head, const mem::SpanList& rest, std::size_t skip);
     /// Looks whether the interface is up, attaches again when it is gone, and tells of changes.
@@ -115,7 +137,10 @@ class Tap final : public FrameSink {
     Timer retry_;
     Timer patience_;
     bool up_ = false;
-    bool watching_ = false;
+    /// How many queues the loop watches: all of the device, or none.
+    std::size_t watched_ = 0;
+    /// The queue whose turn it is to be read.
+    std::size_t next_queue_ = 0;
     bool paused_ = false;
     /// The next frame is read even when nobody has room for it.
     bool impatient_ = false;

@@ -62,12 +62,15 @@ Result<TapDevice> TapDevice::open(const std::string& interface) {
     if (!changes || bind(changes.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
         return failed(Errc::Io, interface, "cannot watch interfaces", errno);
     }
-    UniqueFd tun(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
-    if (!tun) {
-        return failed(errno == EACCES || errno == EPERM ? Errc::PermissionDenied : Errc::Io, interface,
-                      "cannot open /dev/net/tun", errno);
+    Tuns tuns;
+    for (UniqueFd& tun : tuns) {
+        tun = UniqueFd(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+        if (!tun) {
+            return failed(errno == EACCES || errno == EPERM ? Errc::PermissionDenied : Errc::Io, interface,
+                          "cannot open /dev/net/tun", errno);
+        }
     }
-    TapDevice device(interface, std::move(tun), std::move(changes));
+    TapDevice device(interface, std::move(tuns), std::move(changes));
     if (const Status attached = device.attach(); !attached) {
         return attached.error();
     }
@@ -78,7 +81,7 @@ Status TapDevice::reattach() {
     return attach();
 }
 
-Status TapDevice::attach() const {
+Status TapDevice::attach() {
     // TUNSETIFF would make an interface of that name, which would vanish with us and surprise everybody.
     ifreq request = request_for(interface_);
     if (ioctl(changes_.get(), SIOCGIFINDEX, &request) != 0) {
@@ -87,20 +90,32 @@ Status TapDevice::attach() const {
     }
     request = request_for(interface_);
     request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
-    int result = ioctl(tun_.get(), TUNSETIFF, &request);
+    queues_ = 1;
+    int result = ioctl(fd(0), TUNSETIFF, &request);
     if (result != 0 && errno == EINVAL) {
-        // An interface made with `multi_queue` wants to be told so; we use one of its queues.
+        // An interface made with `multi_queue` wants to be told so.
         request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_MULTI_QUEUE);
-        result = ioctl(tun_.get(), TUNSETIFF, &request);
+        result = ioctl(fd(0), TUNSETIFF, &request);
+        while (result == 0 && queues_ < kMaxQueues && ioctl(tuns_[queues_].get(), TUNSETIFF, &request) == 0) {
+            ++queues_;
+        }
     }
     if (result != 0) {
         return attach_error(interface_, errno);
     }
+    for (std::size_t queue = 0; queue < queues_; ++queue) {
+        if (const Status configured = configure(fd(queue)); !configured) {
+            return configured;
+        }
+    }
+    return Done{};
+}
+
+Status TapDevice::configure(int tun) const {
     int header_size = sizeof(wire::VirtioNetHeader);
     int little_endian = 1;
-    if (ioctl(tun_.get(), TUNSETVNETHDRSZ, &header_size) != 0 ||
-        ioctl(tun_.get(), TUNSETVNETLE, &little_endian) != 0 ||
-        ioctl(tun_.get(), TUNSETOFFLOAD, kOffloads) != 0) {
+    if (ioctl(tun, TUNSETVNETHDRSZ, &header_size) != 0 || ioctl(tun, TUNSETVNETLE, &little_endian) != 0 ||
+        ioctl(tun, TUNSETOFFLOAD, kOffloads) != 0) {
         return failed(Errc::Unsupported, interface_, "the kernel refuses checksum and segmentation offload",
                       errno);
     }
@@ -109,7 +124,7 @@ Status TapDevice::attach() const {
 
 TapDevice::State TapDevice::state() const {
     // Linux tun_chr_poll: an error when the interface is gone; writable only while it is up.
-    pollfd query{tun_.get(), POLLOUT, 0};
+    pollfd query{fd(0), POLLOUT, 0};
     if (::poll(&query, 1, 0) < 0 || (query.revents & POLLERR) != 0) {
         return State::Gone;
     }

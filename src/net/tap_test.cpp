@@ -20,6 +20,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,10 +60,11 @@ class Host {
 
     [[nodiscard]] bool usable() const { return usable_; }
 
-    static bool make() {
+    static bool make(bool multi_queue = false) {
         const UniqueFd tun(::open("/dev/net/tun", O_RDWR | O_CLOEXEC));
         ifreq request = named();
-        request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+        const int flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | (multi_queue ? IFF_MULTI_QUEUE : 0);
+        request.ifr_flags = static_cast<short>(flags);
         return tun && ioctl(tun.get(), TUNSETIFF, &request) == 0 && ioctl(tun.get(), TUNSETPERSIST, 1) == 0;
     }
     void set_up(bool up) {
@@ -365,6 +367,47 @@ TEST_F(TapTest, AnInterfaceMadeAnewIsFound) {
     const UniqueFd far = host.packet_socket();
     send_plain(frame_of(kExperiment, 60, false));
     EXPECT_FALSE(receive(far).empty());
+}
+
+TEST_F(TapTest, AllQueuesOfAnInterfaceAreUsed) {
+    ASSERT_EQ(std::system("ip link delete ernic-test"), 0);
+    ASSERT_TRUE(Host::make(true));
+    host.set_up(true);
+    plug();
+    ASSERT_TRUE(tap->up());
+    const UniqueFd far = host.packet_socket();
+    std::set<std::uint16_t> ports;
+    for (std::uint16_t source = 1000; source < 1016; ++source) {
+        auto frame = tcp_header(false);
+        const be16 value(source);
+        std::memcpy(frame.data() + 34, &value, sizeof value);
+        send_plain(frame);
+        ports.insert(read_value<be16>(Bytes(receive(far)).subspan(kVnet + 34))->get());
+    }
+    EXPECT_EQ(ports.size(), 16U);
+
+    // The kernel chooses the queue by a hash of the flow, so that some of these lie in each.
+    for (std::uint16_t destination = 1; destination <= 64; ++destination) {
+        auto in = tcp_header(true);
+        const be16 value(destination);
+        std::memcpy(in.data() + 36, &value, sizeof value);
+        in.insert(in.begin(), kVnet, std::byte{0});
+        ASSERT_EQ(write(far.get(), in.data(), in.size()), static_cast<ssize_t>(in.size()));
+    }
+    run();
+    EXPECT_EQ(guest.seen.size(), 64U);
+    EXPECT_EQ(counters.write_full.value() + counters.write_errors.value() + counters.read_errors.value(), 0U);
+
+    // Made anew with one queue only: the others must not be asked for anything.
+    ASSERT_EQ(std::system("ip link delete ernic-test"), 0);
+    run();
+    EXPECT_FALSE(tap->up());
+    ASSERT_TRUE(Host::make());
+    host.set_up(true);
+    clock.advance(1'000'000'000);
+    run();
+    EXPECT_TRUE(tap->up());
+    EXPECT_EQ(counters.read_errors.value(), 0U);
 }
 
 TEST_F(TapTest, ReadingPausesUntilThereIsRoomOrPatienceEnds) {
