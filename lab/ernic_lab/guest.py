@@ -40,12 +40,13 @@ def kvm_usable():
 
 class Guest:
     def __init__(self, image, run_dir, server=None, memory="4G", cpus=4, append="", qemu_args=(),
-                 share=None, name="guest", message_timeout_ms=60000):
+                 share=None, name="guest", message_timeout_ms=60000, prefix=()):
         self.image, self.server, self.name = image, server, name
         self.memory, self.cpus, self.append, self.qemu_args = memory, cpus, append, qemu_args
         # QEMU gives up on a silent server after this long; sanitizer builds are slow.
         self.message_timeout_ms = message_timeout_ms
         self.share = share
+        self.prefix = prefix  # what QEMU is started through
         self.qemu_log = run_dir / f"{name}-qemu.log"
         self.console = Console(run_dir / f"{name}-console.log")
         self.process = self.channel = self.qmp_socket = self.shell_socket = None
@@ -55,7 +56,7 @@ class Guest:
         accel = ["-accel", "kvm", "-cpu", "host"] if kvm_usable() else \
                 ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
         argv = [
-            *self.image.qemu(), "-nodefaults", "-no-user-config", "-display", "none",
+            *self.prefix, *self.image.qemu(), "-nodefaults", "-no-user-config", "-display", "none",
             "-machine", "q35,memory-backend=ram,usb=off,sata=off,smbus=off,vmport=off", *accel,
             "-smp", self.cpus, "-m", self.memory,
             # The server maps guest memory through this file; without share=on it sees only zeros.

@@ -35,10 +35,11 @@ def run(*argv, timeout=30):
 
 
 class Namespaces:
-    def __init__(self, mtu=9000):
+    def __init__(self, mtu=9000, queues=False):
         require(os.geteuid() == 0, "this needs root: it makes network namespaces and a TAP interface")
         self.near, self.far = (f"ernic-{os.getpid()}-{end}" for end in ("near", "far"))
         self.mtu = mtu
+        self.kind = "tap multi_queue" if queues else "tap"
 
     def __enter__(self):
         try:
@@ -72,7 +73,7 @@ class Namespaces:
         self.make_tap()
 
     def make_tap(self):
-        self.ip(self.near, f"tuntap add dev {TAP} mode tap")
+        self.ip(self.near, f"tuntap add dev {TAP} mode {self.kind}")
         self.ip(self.near, f"link set {TAP} mtu {self.mtu} up")
         self.ip(self.near, f"addr add {NEAR}/24 dev {TAP}")
         self.ip(self.near, f"addr add {NEAR6}/64 dev {TAP} nodad")

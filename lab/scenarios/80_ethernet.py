@@ -6,127 +6,15 @@ import sys
 import time
 from pathlib import Path
 
-from ernic_lab import namespaces, pairs
+from ernic_lab import namespaces
 from ernic_lab.namespaces import FAR, FAR6, GUEST, GUEST6, NEAR, NEAR6, TAP, Namespaces
 from ernic_lab.scenario import require, scenario
+from ernic_lab.traffic import (bring_up, carrier, guest_net, iperf, ping, put_programs, transfer_from_guest,
+                               transfer_to_guest, wait_line)
 
 WIRE_CHECK = Path(namespaces.__file__).parent / "wire_check.py"
 VLAN_PEER = Path(namespaces.__file__).parent / "vlan_peer.py"
 VLAN_MAC = "02:00:00:00:00:99"
-
-# A TCP server for one connection; reads until the other end is done, then answers with the digest.
-SINK = """
-import hashlib, socket, sys
-family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
-server = socket.socket(family)
-server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-server.bind((sys.argv[1], int(sys.argv[2])))
-server.listen()
-print("listening", flush=True)
-peer, _ = server.accept()
-digest, size = hashlib.sha256(), 0
-while data := peer.recv(1 << 18):
-    digest.update(data)
-    size += len(data)
-peer.sendall(f"{size} {digest.hexdigest()}".encode())
-"""
-
-# Sends pseudo-random bytes and compares the digest the other end answers with.
-SOURCE = """
-import hashlib, random, socket, sys
-peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30)
-digest, size = hashlib.sha256(), 0
-block = random.Random(1).randbytes(1 << 20)
-for i in range(int(sys.argv[3])):
-    part = block[i * 4099 % 65536:]
-    peer.sendall(part)
-    digest.update(part)
-    size += len(part)
-peer.shutdown(socket.SHUT_WR)
-answer = b""
-while data := peer.recv(4096):
-    answer += data
-assert answer.decode() == f"{size} {digest.hexdigest()}", (answer, size, digest.hexdigest())
-print(size)
-"""
-
-# UDP datagrams of every size up to 300 bytes, and a few large ones.
-DATAGRAMS = """
-import os, socket, sys
-s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
-for size in [*range(301), 1471, 1472, 8000, 8191]:
-    s.sendto(os.urandom(size), (sys.argv[1], 9))
-"""
-
-
-def put_programs(guest):
-    for name, text in (("sink", SINK), ("source", SOURCE), ("datagrams", DATAGRAMS)):
-        guest.check(f"cat >/tmp/{name}.py <<'EOF'\n{text}\nEOF")
-
-
-def bring_up(guest, card_net, mtu):
-    guest.check(f"""ip link set {card_net} mtu {mtu} up
-ip addr replace {GUEST}/24 dev {card_net}
-ip addr replace {GUEST6}/64 dev {card_net} nodad
-ip route replace 10.79.0.0/24 via {NEAR}
-ip -6 route replace fd79::/64 via {NEAR6}""")
-    require(carrier(guest, card_net, 1), "no carrier")
-
-
-def carrier(guest, net, wanted):
-    return pairs.wait_for(guest, f'[ "$(cat /sys/class/net/{net}/carrier)" = {wanted} ]', 10)
-
-
-def guest_net(guest):
-    return guest.check("for d in /sys/class/net/*; do [ \"$(cat $d/device/vendor 2>/dev/null)\" = 0x1dd8 ] "
-                       "&& echo ${d##*/}; done; true").split()[0]
-
-
-def wait_line(process, wanted):
-    line = process.stdout.readline().strip()
-    require(line == wanted, f"'{line}' instead of '{wanted}': {process.stdout.read() if process.poll() else ''}")
-
-
-def ping(guest, address, options=""):
-    out = guest.check(f"ping -c 3 -i 0.2 -W 5 {options} {address}")
-    require(" 0% packet loss" in out, out)
-    return out.splitlines()[-1].split("=")[-1].strip()
-
-
-def transfer_from_guest(guest, wire, where, address, blocks):
-    sink = wire.spawn(where, sys.executable, "-c", SINK, address, 5000)
-    try:
-        wait_line(sink, "listening")
-        return int(guest.check(f"python3 /tmp/source.py {address} 5000 {blocks}", 60))
-    finally:
-        sink.kill()
-        sink.wait()
-
-
-def transfer_to_guest(guest, wire, where, address, blocks):
-    job = guest.spawn(f"python3 /tmp/sink.py {address} 5000")
-    require(pairs.wait_for(guest, pairs.TCP_LISTENER.format(port=5000)), "the guest does not listen")
-    source = wire.spawn(where, sys.executable, "-c", SOURCE, address, 5000, blocks)
-    out, _ = source.communicate(timeout=60)
-    require(source.returncode == 0, f"to the guest: {out}")
-    require(job.wait(20).ok, job.out)
-    return int(out)
-
-
-def iperf(guest, wire, options=""):
-    """Mbit/s of iperf3 between the guest and the near namespace; the guest is the client."""
-    server = wire.spawn(wire.near, "iperf3", "-s", "-1", "-B", NEAR)
-    try:
-        deadline = time.monotonic() + 10
-        while not namespaces.run("ip", "netns", "exec", wire.near, "ss", "-Hltn", "sport = :5201"):
-            require(time.monotonic() < deadline and server.poll() is None, "iperf3 does not listen")
-            time.sleep(0.1)
-        result = json.loads(guest.check(f"iperf3 -J -t 3 -c {NEAR} {options}", 40))
-        return result["end"]["sum_received"]["bits_per_second"] / 1e6
-    finally:
-        server.kill()
-        server.wait()
-
 
 class WireCheck:
     """Checksums of the guest's packets as they arrive in the far namespace."""
