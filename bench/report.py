@@ -63,6 +63,11 @@ RATES = [
     rate_row("the same, 1 QP, 1000 MRs", 1, 1000),
     rate_row("the same, 1 QP, 50000 MRs", 1, 50000),
 ]
+ETHERNET = [
+    Row("TSO packets of 64 KiB to a null port", "super_frames", "ratio", "GB/s", "memcpy", 0.8),
+    Row("64 B frames out, 64 per doorbell", "small_frames/out", "million_per_second", "M/s", target=1.5),
+    Row("64 B frames out and in again", "small_frames/out_and_in", "million_per_second", "M/s", target=1.5),
+]
 LATENCY = [
     Row("64 B WRITE, server asleep", "latency/sleeping", "ratio", "us", "wake-up", 1.5, at_most=True),
     Row("64 B WRITE, busy-poll window open", "latency/busy_poll", "ratio", "us", "the same by hand", 1.2, at_most=True),
@@ -167,7 +172,7 @@ def main() -> int:
         print(f"the benchmarks failed: {problem}", file=sys.stderr)
         return 1
     numbers = medians(raw)
-    rows = [row for row in BANDWIDTH + RATES + LATENCY + FOOTPRINT if row.benchmark in numbers]
+    rows = [row for row in BANDWIDTH + RATES + ETHERNET + LATENCY + FOOTPRINT if row.benchmark in numbers]
     print(f"{before['cpu']}, {before['cpus']} CPUs, Linux {before['kernel']}, load before {before['load']}\n")
     print(table([line_of(row, numbers[row.benchmark]) for row in rows]))
     targets = [(row, row.met(numbers[row.benchmark][row.counter])) for row in rows if row.target is not None]
