@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 namespace ernic::app {
 namespace {

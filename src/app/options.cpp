@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "app/option_values.hpp"
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 namespace ernic::app {
 namespace {
