@@ -9,6 +9,7 @@ from pathlib import Path
 from ernic_lab import namespaces, pairs
 from ernic_lab.namespaces import FAR, FAR6, GUEST, GUEST6, NEAR, NEAR6, TAP, Namespaces
 from ernic_lab.scenario import require, scenario
+from ernic_lab.traffic import carrier, guest_net, iperf
 
 WIRE_CHECK = Path(namespaces.__file__).parent / "wire_check.py"
 VLAN_PEER = Path(namespaces.__file__).parent / "vlan_peer.py"
@@ -73,15 +74,6 @@ ip -6 route replace fd79::/64 via {NEAR6}""")
     require(carrier(guest, card_net, 1), "no carrier")
 
 
-def carrier(guest, net, wanted):
-    return pairs.wait_for(guest, f'[ "$(cat /sys/class/net/{net}/carrier)" = {wanted} ]', 10)
-
-
-def guest_net(guest):
-    return guest.check("for d in /sys/class/net/*; do [ \"$(cat $d/device/vendor 2>/dev/null)\" = 0x1dd8 ] "
-                       "&& echo ${d##*/}; done; true").split()[0]
-
-
 def wait_line(process, wanted):
     line = process.stdout.readline().strip()
     require(line == wanted, f"'{line}' instead of '{wanted}': {process.stdout.read() if process.poll() else ''}")
@@ -111,21 +103,6 @@ def transfer_to_guest(guest, wire, where, address, blocks):
     require(source.returncode == 0, f"to the guest: {out}")
     require(job.wait(20).ok, job.out)
     return int(out)
-
-
-def iperf(guest, wire, options=""):
-    """Mbit/s of iperf3 between the guest and the near namespace; the guest is the client."""
-    server = wire.spawn(wire.near, "iperf3", "-s", "-1", "-B", NEAR)
-    try:
-        deadline = time.monotonic() + 10
-        while not namespaces.run("ip", "netns", "exec", wire.near, "ss", "-Hltn", "sport = :5201"):
-            require(time.monotonic() < deadline and server.poll() is None, "iperf3 does not listen")
-            time.sleep(0.1)
-        result = json.loads(guest.check(f"iperf3 -J -t 3 -c {NEAR} {options}", 40))
-        return result["end"]["sum_received"]["bits_per_second"] / 1e6
-    finally:
-        server.kill()
-        server.wait()
 
 
 class WireCheck:
