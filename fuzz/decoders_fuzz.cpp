@@ -2,6 +2,7 @@
 // Decoders alone, on exactly the bytes they are given: one byte chooses the decoder, the rest is its input in
 // a heap block of its own, so that reading one byte too many is seen.
 #include <array>
+#include <string>
 #include <vector>
 
 #include "fuzz/input.hpp"
@@ -9,6 +10,7 @@
 #include "ionic/recv_queue.hpp"
 #include "ionic/send_queue.hpp"
 #include "net/checksum.hpp"
+#include "net/fault_spec.hpp"
 #include "net/route.hpp"
 #include "vfio_user/version.hpp"
 
@@ -70,6 +72,18 @@ void frame(Bytes data) {
     (void)net::ones_complement_sum(data);
 }
 
+void fault(Bytes data) {
+    const std::string text(reinterpret_cast<const char*>(data.data()), data.size());
+    const auto spec = net::parse_fault(text);
+    if (!spec) {
+        require(!spec.error().message.empty(), "a refusal says why");
+        return;
+    }
+    const std::string printed = net::to_string(spec.value());
+    const auto again = net::parse_fault(printed);
+    require(again.ok() && again.value() == spec.value(), "what is printed is read as the same");
+}
+
 }  // namespace
 }  // namespace ernic::fuzz
 
@@ -79,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint8_t decoder = input.u8();
     const Bytes rest = input.bytes(size);
     const std::vector<std::byte> copy(rest.begin(), rest.end());
-    switch (decoder % 6U) {
+    switch (decoder % 7U) {
         case 0:
             fuzz::send_entry(copy, ionic::WqeLayout::User);
             break;
@@ -95,8 +109,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         case 4:
             fuzz::version(copy);
             break;
-        default:
+        case 5:
             fuzz::frame(copy);
+            break;
+        default:
+            fuzz::fault(copy);
             break;
     }
     return 0;

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "app/suggest.hpp"
+#include "base/number.hpp"
+#include "base/suggest.hpp"
+#include "net/mac_text.hpp"
 
 namespace ernic::app {
 namespace {
@@ -26,44 +26,6 @@ constexpr std::uint64_t kLongestBusyPoll =
 
 Error invalid(std::string sentence) {
     return {Errc::InvalidArgument, std::move(sentence)};
-}
-
-/// The whole of `text` as a number. Fails: nullopt.
-template <typename T>
-std::optional<T> number(std::string_view text) {
-    T value{};
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || end != text.data() + text.size()) {
-        return std::nullopt;
-    }
-    return value;
-}
-
-std::optional<std::uint8_t> hex_pair(std::string_view text) {
-    std::uint8_t value = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (text.size() != 2 || problem != std::errc{} || end != text.data() + text.size()) {
-        return std::nullopt;
-    }
-    return value;
-}
-
-/// Reads six hex pairs with one kind of separator. Fails: nullopt.
-std::optional<wire::MacAddress> read_mac(std::string_view text) {
-    constexpr std::size_t kLength = 17;
-    if (text.size() != kLength || (text[2] != ':' && text[2] != '-')) {
-        return std::nullopt;
-    }
-    wire::MacAddress mac;
-    for (std::size_t i = 0; i < mac.bytes.size(); ++i) {
-        const auto pair = hex_pair(text.substr(i * 3, 2));
-        const bool separated = i == 5 || text[i * 3 + 2] == text[2];
-        if (!pair || !separated) {
-            return std::nullopt;
-        }
-        mac.bytes[i] = *pair;
-    }
-    return mac;
 }
 
 std::vector<std::string> group_names() {
@@ -94,7 +56,7 @@ Result<bool> parse_on_off(std::string_view option, std::string_view text) {
 }
 
 Result<wire::MacAddress> parse_mac(std::string_view text) {
-    const auto mac = read_mac(text);
+    const auto mac = net::read_mac(text);
     if (!mac) {
         return invalid(fmt::format(
             "MAC address '{}' is malformed: write six pairs of hex digits such as '02:00:5e:10:00:01'",
@@ -132,7 +94,7 @@ wire::MacAddress mac_of_path(std::string_view absolute_path) {
 }
 
 Result<Nanoseconds> parse_interval(std::string_view option, std::string_view text) {
-    const auto seconds = number<double>(text);
+    const auto seconds = parse_fraction(text);
     if (!seconds) {
         return invalid(fmt::format(
             "{} '{}' is not a number: write seconds such as '5', or '0' for only at start and exit", option,
@@ -153,7 +115,7 @@ Result<Nanoseconds> parse_interval(std::string_view option, std::string_view tex
 }
 
 Result<Nanoseconds> parse_microseconds(std::string_view option, std::string_view text) {
-    const auto count = number<std::uint64_t>(text);
+    const auto count = parse_integer<std::uint64_t>(text);
     if (!count) {
         return invalid(fmt::format(
             "{} '{}' is not a whole number: write microseconds such as '20', or '0' for off", option, text));
@@ -166,7 +128,7 @@ Result<Nanoseconds> parse_microseconds(std::string_view option, std::string_view
 }
 
 Result<gid_t> parse_group(std::string_view text) {
-    if (const auto id = number<gid_t>(text); id && *id != static_cast<gid_t>(-1)) {
+    if (const auto id = parse_integer<gid_t>(text); id && *id != static_cast<gid_t>(-1)) {
         return *id;
     }
     if (const group* entry = getgrnam(std::string(text).c_str())) {

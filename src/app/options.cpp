@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "app/option_values.hpp"
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
+#include "net/faults.hpp"
 
 namespace ernic::app {
 namespace {
@@ -25,7 +26,7 @@ using Words = std::vector<std::string>;
 /// The words as typed, a list per option.
 struct RawOptions {
     Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, pcap, log_file, log_level,
-        sandbox, busy_poll;
+        sandbox, busy_poll, fault;
     bool verbose = false;
 };
 
@@ -63,6 +64,9 @@ class Parser {
               "(default: 5)");
         value("--pcap", raw_.pcap, "FILE[,snaplen=N]",
               "Write everything on the segment here as pcapng,\nat most N bytes of each packet");
+        value("--fault", raw_.fault, "SPEC",
+              "Disturb the traffic, may be given many times:\ndrop, delay=TIME, duplicate, reorder, corrupt, "
+              "rate=RATE or\nlink-down[=TIME], then ,KEY=VALUE.. (docs/faults.md)");
         value("-l,--log-file", raw_.log_file, "FILE", "Append the log here (default: standard error)");
         value("-L,--log-level", raw_.log_level, "LEVEL",
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");
@@ -165,7 +169,7 @@ class Parser {
                     return refuse(fmt::format("option '{}' needs a value that is not empty", name));
                 }
             }
-            if (option->results().size() > 1) {
+            if (option->results().size() > 1 && name != "--fault") {
                 return refuse(fmt::format("option '{}' is given {} times: give it once", name,
                                           option->results().size()));
             }
@@ -267,6 +271,18 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
         options.busy_poll);
     read(
         raw.sandbox, [](const auto& text) { return parse_on_off("--sandbox", text); }, options.sandbox);
+    for (const std::string& word : raw.fault) {
+        const auto fault = net::parse_fault(word);
+        if (!problem && !fault) {
+            problem = refuse(fault.error().message);
+        } else if (fault) {
+            options.faults.push_back(fault.value());
+        }
+    }
+    if (!problem && options.faults.size() > net::Faults::kMaxFaults) {
+        problem = refuse(fmt::format("option '--fault' is given {} times: at most {} faults can be active",
+                                     options.faults.size(), net::Faults::kMaxFaults));
+    }
     return problem;
 }
 

@@ -7,11 +7,13 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "app/backend_spec.hpp"
 #include "app/capture_spec.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "net/fault_spec.hpp"
 #include "wire/ethernet.hpp"
 
 namespace ernic::app {
@@ -27,6 +29,7 @@ struct Options {
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     CaptureSpec capture;
+    std::vector<net::FaultSpec> faults;
     std::string log_file;  ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;

@@ -164,6 +164,16 @@ TEST(ParseOptions, RefusesASocketPathThatFitsNoAddress) {
     EXPECT_EQ(accepted({"-s", std::string(107, 'a').c_str()}).socket_path.size(), 107U);
 }
 
+TEST(ParseOptions, FaultsMayBeGivenManyTimes) {
+    const auto faults = accepted({"--fault", "drop,opcode=write,every=100", "--fault=link-down=2s"}).faults;
+    ASSERT_EQ(faults.size(), 2U);
+    EXPECT_EQ(faults[0].every, 100U);
+    EXPECT_EQ(faults[1].kind, net::FaultKind::LinkDown);
+    EXPECT_THAT(refused({"--fault", "drop", "--fault", "dorp"}), HasSubstr("did you mean 'drop'?"));
+    EXPECT_THAT(refused({"--fault"}), HasSubstr("'--fault' needs a value"));
+    EXPECT_THAT(refused(std::vector<const char*>(65, "--fault=drop")), HasSubstr("at most 64"));
+}
+
 TEST(ParseOptions, HelpAndVersionEndWithSuccess) {
     for (const char* const flag : {"-h", "--help"}) {
         const auto parsed = parse({flag});

@@ -9,17 +9,15 @@
 
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
+#include "net/faults.hpp"
+#include "net/link.hpp"
+#include "net/mac_text.hpp"
 #include "net/segment.hpp"
 #include "net/tap.hpp"
 #include "vfio_user/server.hpp"
 
 namespace ernic::app {
 namespace {
-
-std::string to_string(const wire::MacAddress& mac) {
-    const auto& b = mac.bytes;
-    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", b[0], b[1], b[2], b[3], b[4], b[5]);
-}
 
 vfio_user::SocketOptions socket_options(const Options& options) {
     vfio_user::SocketOptions socket;
@@ -37,7 +35,7 @@ nlohmann::json identity(const Options& options) {
             {"socket", options.socket_path},
             {"backend", app::to_string(options.backend)},
             {"tap", options.tap},
-            {"mac", to_string(options.mac)}};
+            {"mac", net::to_string(options.mac)}};
 }
 
 }  // namespace
@@ -46,6 +44,7 @@ nlohmann::json identity(const Options& options) {
 ///
 ///     VMM == socket == server <- pci::Host / pci::Function -> card -> RDMA half -> segment
 ///                                      card <-> guest port == bridge == TAP port <-> TAP
+///     faults == segment and bridge; link -> card
 struct Instance::Parts {
     Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
           std::optional<net::TapDevice> tap_device)
@@ -53,26 +52,34 @@ struct Instance::Parts {
           guest_port(segment.bridge(), "guest"),
           tap_port(segment.bridge(), "tap"),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
+          faults(segment, link, loop, log.named("faults")),
           card({.mac = options.mac, .profile = {}, .sink = &guest_port}, server, loop, registry, log) {
         if (options.backend.kind == BackendSpec::Kind::None) {
             segment.close();
         }
         auto rdma = std::make_unique<ionic::RdmaCard>(card.profile().rdma, options.mac, server,
                                                       card.interrupts(), loop, segment, registry, log);
+        segment.set_guest(rdma->engine(), guest_port);
         card.attach_rdma(std::move(rdma));
         guest_port.connect(&card.receiver());
         card.on_receive_room([this] { guest_port.made_room(); });
         card.on_receive_drop([this] { guest_port.dropped(); });
         if (tap_device) {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
-            tap->on_link([this](bool up) { card.set_link(up); });
+            tap->on_link([this](bool up) { link.set(net::Link::Source::Cable, up); });
         }
-        card.set_link(tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
+        link.set(net::Link::Source::Cable, tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
+        for (const net::FaultSpec& fault : options.faults) {
+            faults.add(fault);
+        }
+        card.set_link(link.up());
+        link.on_change([this](bool up) { card.set_link(up); });
         server.attach(card);
         segment.register_metrics(registry);
         guest_port.register_metrics(registry);
         tap_port.register_metrics(registry);
         tap_counters.register_metrics(registry);
+        faults.register_metrics(registry);
         registry.add_section("process", [text = identity(options)] { return text; });
     }
     /// The server resets the card when it says goodbye to its client, so the card must still live.
@@ -85,6 +92,8 @@ struct Instance::Parts {
     net::FramePort tap_port;
     net::TapCounters tap_counters;
     vfio_user::Server server;
+    net::Link link;
+    net::Faults faults;
     ionic::Card card;
     std::optional<net::Tap> tap;
 };
@@ -103,10 +112,18 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
         parts_->segment.mover().digest_with(net::PayloadDigest(log.named("segment")));
     }
     log.info("version={} backend={} mac={}", ERNIC_VERSION, app::to_string(options.backend),
-             to_string(options.mac));
+             net::to_string(options.mac));
 }
 
 Instance::~Instance() = default;
+
+net::Faults& Instance::faults() {
+    return parts_->faults;
+}
+
+net::Link& Instance::link() {
+    return parts_->link;
+}
 
 void Instance::observe(net::Observer* observer) {
     parts_->segment.observe(observer);

@@ -9,6 +9,8 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/faults.hpp"
+#include "net/link.hpp"
 #include "net/observer.hpp"
 #include "net/tap.hpp"
 
@@ -33,6 +35,11 @@ class Instance {
 
     /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
     void observe(net::Observer* observer);
+
+    /// The faults on the segment, to add and clear while it runs.
+    net::Faults& faults();
+    /// The link of the card: the operator's say in it is Link::Source::Operator.
+    net::Link& link();
 
   private:
     struct Parts;

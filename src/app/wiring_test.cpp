@@ -58,6 +58,18 @@ TEST_F(InstanceTest, SaysWhoItIsInTheStatistics) {
     EXPECT_EQ(process["socket"], options_.socket_path);
 }
 
+TEST_F(InstanceTest, FaultsAreThereFromTheBeginningAndTheLinkListensToThem) {
+    options_.faults = {net::parse_fault("link-down").value(), net::parse_fault("drop").value()};
+    Instance instance(loop_, registry_, options_, log_);
+    ASSERT_EQ(instance.faults().list().size(), 2U);
+    EXPECT_EQ(instance.faults().list()[0].text, "link-down");
+    EXPECT_FALSE(instance.link().up());
+    EXPECT_TRUE(instance.faults().clear(1));
+    EXPECT_TRUE(instance.link().up());
+    instance.link().set(net::Link::Source::Operator, false);
+    EXPECT_FALSE(instance.link().up());
+}
+
 /// The table between the two marks in docs/usage.md is made from the registry, so that it cannot become
 /// untrue: `ERNIC_UPDATE_DOCS=1 unit_tests --gtest_filter='*DocumentListsEveryNumber'` writes it anew.
 TEST_F(InstanceTest, TheDocumentListsEveryNumber) {

@@ -108,10 +108,31 @@ void Bridge::forward(FramePort& from, const Frame& frame) {
     if (table_.learn(header->source, from.id_, time)) {
         evictions_.add();
     }
-    const auto known =
-        header->destination.multicast() ? std::nullopt : table_.find(header->destination, time);
+    const auto known = port_of(header->destination, time);
+    if (filter_ != nullptr && !filter_->pass(frame, from.id_, path_of(from.id_, known))) {
+        return;
+    }
+    hand_over(frame, from.id_, known);
+}
+
+std::optional<MacTable::Port> Bridge::port_of(const wire::MacAddress& destination, Nanoseconds time) const {
+    return destination.multicast() ? std::nullopt : table_.find(destination, time);
+}
+
+Path Bridge::path_of(MacTable::Port from, std::optional<MacTable::Port> known) const {
+    const bool from_guest = from == guest_;
+    return {.from_guest = from_guest, .to_guest = known ? known == guest_ : !from_guest};
+}
+
+void Bridge::deliver(const Frame& frame, MacTable::Port from) {
+    if (const auto header = addresses_of(frame)) {
+        hand_over(frame, from, port_of(header->destination, now()));
+    }
+}
+
+void Bridge::hand_over(const Frame& frame, MacTable::Port from, std::optional<MacTable::Port> known) {
     if (known) {
-        if (*known == from.id_) {
+        if (*known == from) {
             same_port_.add();
         } else if (ports_[*known] != nullptr) {
             ports_[*known]->deliver(frame);
@@ -120,7 +141,7 @@ void Bridge::forward(FramePort& from, const Frame& frame) {
     }
     floods_.add();
     for (FramePort* port : ports_) {
-        if (port != nullptr && port != &from) {
+        if (port != nullptr && port->id_ != from) {
             port->deliver(frame);
         }
     }

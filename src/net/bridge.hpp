@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "metrics/registry.hpp"
+#include "net/filter.hpp"
 #include "net/frame.hpp"
 #include "net/mac_table.hpp"
 #include "net/observer.hpp"
@@ -73,6 +75,14 @@ class Bridge {
 
     /// `observer` sees each frame once, before it is delivered; null ends it.
     void observe(Observer* observer) { observer_ = observer; }
+    /// `filter` decides on each frame, after the observer; null ends it.
+    void filter(Filter* filter) { filter_ = filter; }
+    /// Whose port is the guest's, for the path a filter is told.
+    void set_guest(const FramePort& port) { guest_ = port.id_; }
+
+    /// To the port its destination was last seen at; to all others when that is unknown; never back to
+    /// `from`. For a filter that kept a frame back; everybody else transmits.
+    void deliver(const Frame& frame, MacTable::Port from);
 
     void register_metrics(metrics::Registry& registry) const;
 
@@ -80,12 +90,18 @@ class Bridge {
     friend class FramePort;
     void add(FramePort& port);
     void remove(FramePort& port);
-    /// To the port its destination was last seen at; to all others when that is unknown; never back.
     void forward(FramePort& from, const Frame& frame);
+    /// The port `destination` was last seen at. Fails: nullopt, which means all.
+    [[nodiscard]] std::optional<MacTable::Port> port_of(const wire::MacAddress& destination,
+                                                        Nanoseconds time) const;
+    [[nodiscard]] Path path_of(MacTable::Port from, std::optional<MacTable::Port> known) const;
+    void hand_over(const Frame& frame, MacTable::Port from, std::optional<MacTable::Port> known);
     [[nodiscard]] Nanoseconds now() const { return clock_ != nullptr ? clock_->now() : 0; }
 
     const Clock* clock_;
     Observer* observer_ = nullptr;
+    Filter* filter_ = nullptr;
+    std::optional<MacTable::Port> guest_;
     MacTable table_;
     std::array<FramePort*, kMaxPorts> ports_{};
     metrics::Counter floods_;

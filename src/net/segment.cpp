@@ -21,6 +21,19 @@ void Segment::send(const Message& message) {
     if (observer_ != nullptr) {
         observer_->on_message(message);
     }
+    if (filter_ != nullptr && !filter_->pass(message, {.from_guest = of_guest(message.route->source),
+                                                       .to_guest = of_guest(message.route->destination)})) {
+        return;
+    }
+    deliver(message);
+}
+
+bool Segment::of_guest(const wire::MacAddress& mac) const {
+    const auto owner = owners_.find(mac);
+    return owner != owners_.end() && owner->second == guest_;
+}
+
+void Segment::deliver(const Message& message) {
     const wire::MacAddress& mac = message.route->destination;
     if (last_port_ == nullptr || !(mac == last_mac_)) {
         const auto owner = owners_.find(mac);

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "metrics/registry.hpp"
 #include "net/bridge.hpp"
+#include "net/filter.hpp"
 #include "net/observer.hpp"
 #include "net/payload.hpp"
 #include "net/port.hpp"
@@ -36,10 +37,24 @@ class Segment {
     /// counted, exactly as on a wire: the sender finds out by its own time-out.
     void send(const Message& message);
 
+    /// The same behind observer and filter: for a filter that kept a message back.
+    void deliver(const Message& message);
+
     /// `observer` sees all traffic from now on; null ends it. It must outlive its time here.
     void observe(Observer* observer) {
         observer_ = observer;
         bridge_.observe(observer);
+    }
+
+    /// `filter` decides on all traffic from now on; null ends it. It must outlive its time here.
+    void filter(Filter* filter) {
+        filter_ = filter;
+        bridge_.filter(filter);
+    }
+    /// Who the guest is, for the path a filter is told.
+    void set_guest(const Port& port, const FramePort& frames) {
+        guest_ = &port;
+        bridge_.set_guest(frames);
     }
 
     /// How receiving ports put payload into place.
@@ -48,6 +63,8 @@ class Segment {
     void register_metrics(metrics::Registry& registry);
 
   private:
+    [[nodiscard]] bool of_guest(const wire::MacAddress& mac) const;
+
     std::unordered_map<wire::MacAddress, Port*> owners_;
     /// The owner found last: nearly all traffic goes to one port.
     wire::MacAddress last_mac_;
@@ -56,6 +73,8 @@ class Segment {
     PayloadMover mover_;
     Bridge bridge_;
     Observer* observer_ = nullptr;
+    Filter* filter_ = nullptr;
+    const Port* guest_ = nullptr;
     metrics::Counter messages_;
     metrics::Counter unknown_destination_;
 };

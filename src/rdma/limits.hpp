@@ -32,8 +32,10 @@ inline constexpr std::uint32_t kRequestsPerStep = 256;
 /// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB, and
 /// copying one must not delay a register access by more than about a millisecond.
 inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
-/// Atomic results a responder remembers for repeated requests (max_qp_rd_atom is 16).
-inline constexpr std::size_t kAtomicHistory = 16;
+/// Atomic results a responder remembers for repeated requests: not fewer than a requester may have under way
+/// without an answer (62 with the largest depth code of MODIFY_QP), or one of them could be executed and its
+/// result be lost for good.
+inline constexpr std::size_t kAtomicHistory = 64;
 
 /// Minimum RNR NAK timer values by code (InfiniBand table 45).
 constexpr Nanoseconds rnr_delay(std::uint8_t code) {

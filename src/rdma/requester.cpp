@@ -54,7 +54,7 @@ void Requester::start(Psn first) {
 void Requester::stop() {
     timer_.cancel();
     failure_.reset();
-    rnr_waiting_ = false;
+    rnr_waiting_ = went_back_ = false;
     retries_ = rnr_retries_ = 0;
     in_flight_ = reads_in_flight_ = 0;
     bytes_in_flight_ = 0;
@@ -353,9 +353,8 @@ void Requester::send_fragment(Flight& under_way, Budget& budget) {
 
     // All state is brought up to date before the message leaves: on a loopback the answer arrives inside
     // send().
-    under_way.sent = offset + length;
+    set_progress(under_way, offset + length, under_way.arrived);
     under_way.all_sent = last;
-    bytes_in_flight_ += length;
     if (last) {
         sending_ = under_way.position + 1;
         --budget.requests;

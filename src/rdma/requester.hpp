@@ -96,9 +96,26 @@ class Requester {
 
     /// True for a PSN that has been used and not been acknowledged.
     [[nodiscard]] bool outstanding(Psn psn) const;
+    void on_acknowledge(Psn psn);
+    /// Everything up to `psn` has been executed by the peer; reads and atomics among it still miss their
+    /// answers. Precondition: outstanding(psn).
     void acknowledge_through(Psn psn);
-    /// The peer has answered: all retries are granted anew.
-    void heard();
+    /// Sets both numbers of a request, and bytes_in_flight_ with them.
+    void set_progress(Flight& under_way, std::uint64_t sent, std::uint64_t arrived);
+    /// Brings unacknowledged_ up to date; when it has moved all retries are granted anew.
+    void look_for_progress();
+    /// The PSN of the first packet of a request that is not acknowledged or, of a read, has not arrived.
+    [[nodiscard]] Psn next_wanted(const Flight& under_way) const;
+    /// The request that unacknowledged_ belongs to. Precondition: something is in flight.
+    Flight& oldest_unanswered();
+    /// The request whose answer this is, when it is the one expected next. Fails: nullptr for a copy, and
+    /// for one behind a gap, after which everything from the gap on is asked for again.
+    Flight* answered_by(const net::Message& message);
+    /// A NAK, or an answer behind a gap, says that unacknowledged_ was lost: repeats from there.
+    void answer_lost();
+    /// Repeats from unacknowledged_ on, or, when that has been done too often already, fails the request and
+    /// returns false.
+    bool retry();
     void complete_front();
     void on_read_response(const net::Message& message);
     void on_atomic_response(const net::Message& message);
@@ -107,8 +124,8 @@ class Requester {
     void fail_at(const Flight& under_way, CompletionStatus status);
     void fail_request(std::uint64_t id, std::uint32_t position, Opcode opcode, CompletionStatus status);
     void finish_failure();
-    /// Starts again from the packet `psn` (or from the oldest unacknowledged one).
-    void rewind(Psn psn);
+    /// Starts again from unacknowledged_ (go-back-N); what has been acknowledged behind it stays so.
+    void rewind();
     void arm_timer();
     void on_timer();
     [[nodiscard]] std::uint32_t packets(std::uint64_t length) const;
@@ -128,7 +145,10 @@ class Requester {
     std::uint32_t reads_in_flight_ = 0;
     std::uint64_t bytes_in_flight_ = 0;
     Psn next_psn_;
-    Psn unacknowledged_;  ///< oldest PSN without acknowledgement
+    /// Oldest PSN without acknowledgement, or of a read or an atomic, without answer.
+    Psn unacknowledged_;
+    /// A loss at unacknowledged_ has been noticed and repaired since it got there, or since the timer fired.
+    bool went_back_ = false;
     std::uint32_t retries_ = 0;
     std::uint32_t rnr_retries_ = 0;
     bool rnr_waiting_ = false;

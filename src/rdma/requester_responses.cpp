@@ -37,7 +37,7 @@ void Requester::on_response(const net::Message& message) {
     switch (message.kind) {
         case net::MessageKind::Acknowledge:
             if (message.syndrome == net::Syndrome::Ack) {
-                acknowledge_through(Psn(message.psn));
+                on_acknowledge(Psn(message.psn));
             } else {
                 on_nak(message);
             }
@@ -62,40 +62,58 @@ bool Requester::outstanding(Psn psn) const {
     return unacknowledged_.steps_to(psn) < unacknowledged_.steps_to(next_psn_);
 }
 
-void Requester::acknowledge_through(Psn psn) {
+void Requester::on_acknowledge(Psn psn) {
     if (!outstanding(psn)) {
         qp_.engine().counters().req_duplicate_responses.add();
         return;
     }
-    unacknowledged_ = psn.plus(1);
-    heard();
+    acknowledge_through(psn);
+    // An acknowledgement of something behind a read or an atomic means that the answer to that was lost
+    // (InfiniBand 9.7.5.1.4, implied NAK).
+    if (outstanding(psn)) {
+        answer_lost();
+    }
+}
+
+void Requester::acknowledge_through(Psn psn) {
+    const std::uint32_t count = unacknowledged_.steps_to(psn) + 1;
     for (std::uint32_t position = completed_; position != next_; ++position) {
         Flight& under_way = flight(position);
-        if (under_way.done) {
-            continue;
+        if (under_way.done || is_read_like(under_way.opcode)) {
+            continue;  // only its answer ends a read or an atomic
         }
-        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
-        if (!is_read_like(under_way.opcode)) {
-            const std::uint64_t arrived = std::min(bytes_before(under_way, psn.plus(1)), under_way.sent);
-            if (arrived > under_way.arrived) {
-                bytes_in_flight_ -= std::min(bytes_in_flight_, arrived - under_way.arrived);
-                under_way.arrived = arrived;
-            }
-        }
-        if (psn.before(last)) {
+        if (unacknowledged_.steps_to(under_way.first_psn) >= count &&
+            unacknowledged_.before(under_way.first_psn)) {
             break;
         }
-        if (is_read_like(under_way.opcode)) {
-            // A later acknowledgement means that this response was lost (InfiniBand 9.7.5.1.4, implied NAK).
-            qp_.engine().counters().req_sequence_errors.add();
-            rewind(under_way.first_psn);
+        // What arrives late may acknowledge more than has been sent since the last rewind.
+        const std::uint64_t arrived = std::max(under_way.arrived, bytes_before(under_way, psn.plus(1)));
+        set_progress(under_way, std::max(under_way.sent, arrived), arrived);
+        if (psn.before(under_way.first_psn.plus(under_way.psn_count - 1))) {
             break;
         }
         under_way.done = true;
     }
+    look_for_progress();
 }
 
-void Requester::heard() {
+void Requester::set_progress(Flight& under_way, std::uint64_t sent, std::uint64_t arrived) {
+    bytes_in_flight_ += (sent - arrived) - (under_way.sent - under_way.arrived);
+    under_way.sent = sent;
+    under_way.arrived = arrived;
+}
+
+void Requester::look_for_progress() {
+    std::uint32_t position = completed_;
+    while (position != next_ && flight(position).done) {
+        ++position;
+    }
+    const Psn oldest = position == next_ ? next_psn_ : next_wanted(flight(position));
+    if (oldest == unacknowledged_) {
+        return;
+    }
+    unacknowledged_ = oldest;
+    went_back_ = false;
     retries_ = rnr_retries_ = 0;
     // While it waits for a receiver to become ready the timer is all that sets the requester going again.
     if (!rnr_waiting_) {
@@ -103,14 +121,51 @@ void Requester::heard() {
     }
 }
 
+Psn Requester::next_wanted(const Flight& under_way) const {
+    return under_way.first_psn.plus(static_cast<std::uint32_t>(under_way.arrived / qp_.path_mtu()));
+}
+
+Requester::Flight& Requester::oldest_unanswered() {
+    std::uint32_t position = completed_;
+    while (position + 1 != next_ && flight(position).done) {
+        ++position;
+    }
+    return flight(position);
+}
+
+void Requester::answer_lost() {
+    // One loss shows itself many times: by every answer behind it, and again by those that are repeated.
+    // Once is enough; should the repetition be lost as well, the timer tells.
+    if (went_back_ || rnr_waiting_) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    qp_.engine().counters().req_sequence_errors.add();
+    went_back_ = retry();
+}
+
+bool Requester::retry() {
+    if (retries_ >= qp_.attributes().retry_count) {
+        qp_.engine().counters().req_retry_exceeded.add();
+        fail_at(oldest_unanswered(), CompletionStatus::RetryExceeded);
+        return false;
+    }
+    ++retries_;
+    rewind();
+    return true;
+}
+
 void Requester::complete_front() {
     while (in_flight_ != 0 && flight(completed_).done) {
-        const Flight& front = flight(completed_);
-        bytes_in_flight_ -= std::min(bytes_in_flight_, front.sent - front.arrived);
+        Flight& front = flight(completed_);
+        set_progress(front, front.sent, front.sent);
         if (is_read_like(front.opcode)) {
             --reads_in_flight_;
         }
         --in_flight_;
+        if (sending_ == completed_) {
+            ++sending_;
+        }
         ++completed_;
         if (is_local(front.opcode)) {
             continue;
@@ -127,73 +182,65 @@ void Requester::complete_front() {
     }
 }
 
-void Requester::on_read_response(const net::Message& message) {
+Requester::Flight* Requester::answered_by(const net::Message& message) {
     const Psn psn(message.psn);
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        const std::int32_t ahead = under_way.first_psn.distance_to(psn);
-        if (under_way.done || ahead >= static_cast<std::int32_t>(under_way.psn_count)) {
-            continue;
+    if (!outstanding(psn)) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return nullptr;
+    }
+    if (!(psn == unacknowledged_)) {
+        acknowledge_through(psn.plus(0xffffff));
+        if (!(psn == unacknowledged_)) {
+            answer_lost();
+            return nullptr;
         }
-        const Psn wanted =
-            under_way.first_psn.plus(static_cast<std::uint32_t>(under_way.arrived / qp_.path_mtu()));
-        if (ahead < 0 || under_way.opcode != Opcode::Read || !(psn == wanted) ||
-            message.length > under_way.sent - under_way.arrived || message.payload == nullptr) {
-            qp_.engine().counters().req_duplicate_responses.add();
-            return;
-        }
-        if (unacknowledged_.before(psn)) {
-            acknowledge_through(psn.plus(0xffffff));
-        }
-        if (sending_ - completed_ < position - completed_) {
-            return;  // an earlier response was lost, and everything from there on is asked for again
-        }
-        mem::SpanList target;
-        if (!load(position) ||
-            gather(current_, under_way.arrived, message.length, true, target) != CompletionStatus::Success) {
-            fail_at(under_way, CompletionStatus::LocalProtection);
-            return;
-        }
-        qp_.engine().segment().mover().move(target, *message.payload);
-        under_way.arrived += message.length;
-        bytes_in_flight_ -= std::min(bytes_in_flight_, message.length);
-        unacknowledged_ = psn.plus(packets(message.length));
-        heard();
-        under_way.done = under_way.all_sent && under_way.arrived == under_way.length;
+    }
+    return &oldest_unanswered();
+}
+
+void Requester::on_read_response(const net::Message& message) {
+    Flight* const under_way = answered_by(message);
+    if (under_way == nullptr) {
         return;
     }
-    qp_.engine().counters().req_duplicate_responses.add();
+    if (under_way->opcode != Opcode::Read || message.length > under_way->sent - under_way->arrived ||
+        message.payload == nullptr) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    mem::SpanList target;
+    if (!load(under_way->position) ||
+        gather(current_, under_way->arrived, message.length, true, target) != CompletionStatus::Success) {
+        fail_at(*under_way, CompletionStatus::LocalProtection);
+        return;
+    }
+    qp_.engine().segment().mover().move(target, *message.payload);
+    set_progress(*under_way, under_way->sent, under_way->arrived + message.length);
+    under_way->done = under_way->all_sent && under_way->arrived == under_way->length;
+    look_for_progress();
 }
 
 void Requester::on_atomic_response(const net::Message& message) {
-    const Psn psn(message.psn);
-    for (std::uint32_t position = completed_; position != next_; ++position) {
-        Flight& under_way = flight(position);
-        if (under_way.done || !is_atomic(under_way.opcode) || !(under_way.first_psn == psn)) {
-            continue;
-        }
-        if (unacknowledged_.before(psn)) {
-            acknowledge_through(psn.plus(0xffffff));
-        }
-        if (sending_ - completed_ < position - completed_) {
-            return;  // an earlier response was lost, and everything from there on is asked for again
-        }
-        mem::SpanList target;
-        if (!load(position) ||
-            gather(current_, 0, sizeof(std::uint64_t), true, target) != CompletionStatus::Success) {
-            fail_at(under_way, CompletionStatus::LocalProtection);
-            return;
-        }
-        auto original = std::bit_cast<std::array<std::byte, sizeof(std::uint64_t)>>(message.swap_add);
-        mem::SpanList source;
-        source.add(original.data(), original.size());
-        mem::copy(target, source);
-        unacknowledged_ = psn.plus(1);
-        heard();
-        under_way.done = true;
+    Flight* const under_way = answered_by(message);
+    if (under_way == nullptr) {
         return;
     }
-    qp_.engine().counters().req_duplicate_responses.add();
+    if (!is_atomic(under_way->opcode)) {
+        qp_.engine().counters().req_duplicate_responses.add();
+        return;
+    }
+    mem::SpanList target;
+    if (!load(under_way->position) ||
+        gather(current_, 0, sizeof(std::uint64_t), true, target) != CompletionStatus::Success) {
+        fail_at(*under_way, CompletionStatus::LocalProtection);
+        return;
+    }
+    auto original = std::bit_cast<std::array<std::byte, sizeof(std::uint64_t)>>(message.swap_add);
+    mem::SpanList source;
+    source.add(original.data(), original.size());
+    mem::copy(target, source);
+    under_way->done = true;
+    look_for_progress();
 }
 
 void Requester::on_nak(const net::Message& message) {
@@ -202,11 +249,19 @@ void Requester::on_nak(const net::Message& message) {
         qp_.engine().counters().req_duplicate_responses.add();
         return;
     }
-    if (unacknowledged_.before(psn)) {
+    if (!(psn == unacknowledged_)) {
+        // A NAK acknowledges everything before it.
         acknowledge_through(psn.plus(0xffffff));
         complete_front();
     }
     if (in_flight_ == 0) {
+        return;
+    }
+    const bool asks_again =
+        message.syndrome == net::Syndrome::RnrNak || message.syndrome == net::Syndrome::NakSequence;
+    if (rnr_waiting_ && asks_again) {
+        // Nothing has been sent since the one that is waited for: this one is a copy, or was under way.
+        qp_.engine().counters().req_duplicate_responses.add();
         return;
     }
     std::uint32_t position = completed_;
@@ -227,19 +282,12 @@ void Requester::on_nak(const net::Message& message) {
                 return;
             }
             ++rnr_retries_;
-            rewind(psn);
+            rewind();
             rnr_waiting_ = true;
             timer_.arm(qp_.engine().loop().clock().now() + rnr_delay(message.rnr_timer));
             return;
         case net::Syndrome::NakSequence:
-            counters.req_sequence_errors.add();
-            if (retries_ >= attributes.retry_count) {
-                counters.req_retry_exceeded.add();
-                fail_at(refused, CompletionStatus::RetryExceeded);
-                return;
-            }
-            ++retries_;
-            rewind(psn);
+            answer_lost();
             return;
         case net::Syndrome::NakInvalidRequest:
             counters.req_remote_invalid_requests.add();
@@ -286,22 +334,14 @@ void Requester::finish_failure() {
     qp_.fail();
 }
 
-void Requester::rewind(Psn psn) {
+void Requester::rewind() {
     bool found = false;
     for (std::uint32_t position = completed_; position != next_; ++position) {
         Flight& under_way = flight(position);
         if (under_way.done) {
             continue;
         }
-        const Psn last = under_way.first_psn.plus(under_way.psn_count - 1);
-        if (!found && last.before(psn)) {
-            continue;
-        }
-        const std::uint64_t keep = under_way.opcode == Opcode::Read ? under_way.arrived
-                                   : found                          ? 0
-                                                                    : bytes_before(under_way, psn);
-        bytes_in_flight_ -= std::min(bytes_in_flight_, under_way.sent - std::min(under_way.sent, keep));
-        under_way.sent = keep;
+        set_progress(under_way, under_way.arrived, under_way.arrived);
         under_way.all_sent = false;
         if (!found) {
             sending_ = position;
@@ -328,19 +368,10 @@ void Requester::on_timer() {
         return;
     }
     ++qp_.counters().timeouts;
-    std::uint32_t position = completed_;
-    while (position + 1 != next_ && flight(position).done) {
-        ++position;
+    went_back_ = false;
+    if (retry()) {
+        qp_.engine().schedule(qp_);
     }
-    Flight& oldest = flight(position);
-    if (retries_ >= qp_.attributes().retry_count) {
-        qp_.engine().counters().req_retry_exceeded.add();
-        fail_at(oldest, CompletionStatus::RetryExceeded);
-        return;
-    }
-    ++retries_;
-    rewind(oldest.first_psn.before(unacknowledged_) ? unacknowledged_ : oldest.first_psn);
-    qp_.engine().schedule(qp_);
 }
 
 }  // namespace ernic::rdma

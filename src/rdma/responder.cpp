@@ -109,6 +109,8 @@ bool Responder::take_receive(const net::Message& message) {
         ++qp_.counters().rnr_naks_sent;
         qp_.engine().counters().resp_out_of_buffer.add();
         qp_.engine().counters().resp_rnr_naks.add();
+        // What is under way behind it is dropped without a word until it comes again (InfiniBand 9.7.5.2.8).
+        nak_sent_ = true;
         acknowledge(net::Syndrome::RnrNak, Psn(message.psn));
         return false;
     }
@@ -262,22 +264,19 @@ bool Responder::allowed(const net::Message& message, bool right) {
     return right;
 }
 
-bool Responder::may_read(const net::Message& message) {
-    if (!allowed(message, qp_.attributes().remote_read)) {
-        return false;
-    }
-    if (message.length == 0 ||
-        qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va, message.length,
-                                          Use::RemoteRead) == KeyVerdict::Ok) {
-        return true;
-    }
-    qp_.engine().counters().resp_access_errors.add();
-    refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
-    return false;
+bool Responder::may_read(const net::Message& message) const {
+    return message.length == 0 ||
+           qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va,
+                                             message.length, Use::RemoteRead) == KeyVerdict::Ok;
 }
 
 void Responder::on_read(const net::Message& message) {
+    if (!allowed(message, qp_.attributes().remote_read)) {
+        return;
+    }
     if (!may_read(message)) {
+        qp_.engine().counters().resp_access_errors.add();
+        refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
         return;
     }
     expected_ = expected_.plus(packets(message.length));
@@ -312,17 +311,20 @@ void Responder::on_atomic(const net::Message& message) {
     } else {
         value.compare_exchange_strong(original, message.swap_add);
     }
-    atomics_[next_atomic_] = {Psn(message.psn), original, true};
+    atomics_[next_atomic_] = {original, Psn(message.psn), true};
     next_atomic_ = (next_atomic_ + 1) % atomics_.size();
     expected_ = expected_.plus(1);
     msn_ = (msn_ + 1) & 0xffffffU;
+    send_atomic_response(Psn(message.psn), original);
+}
 
+void Responder::send_atomic_response(Psn psn, std::uint64_t original) {
     net::Message response;
     response.route = &qp_.attributes().route;
     response.kind = net::MessageKind::AtomicResponse;
     response.destination_qpn = qp_.attributes().destination_qpn;
     response.source_qpn = qp_.qpn();
-    response.psn = message.psn;
+    response.psn = psn.value();
     response.msn = msn_;
     response.swap_add = original;
     qp_.engine().segment().send(response);
@@ -335,30 +337,29 @@ void Responder::on_duplicate(const net::Message& message) {
             acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
             break;
         case net::MessageKind::ReadRequest:
-            // Executed anew, so with the rights of now.
-            if (may_read(message)) {
+            // Executed anew, so with the rights of now. A copy may come long after the answer, when the
+            // region is rightly gone: that is not the peer's fault, and nobody waits for this answer.
+            if (qp_.attributes().remote_read && may_read(message)) {
                 send_read_response(message);
             }
             break;
         case net::MessageKind::CompareSwap:
         case net::MessageKind::FetchAdd:
-            for (const AtomicResult& result : atomics_) {
-                if (result.valid && result.psn == Psn(message.psn)) {
-                    net::Message response;
-                    response.route = &qp_.attributes().route;
-                    response.kind = net::MessageKind::AtomicResponse;
-                    response.destination_qpn = qp_.attributes().destination_qpn;
-                    response.source_qpn = qp_.qpn();
-                    response.psn = message.psn;
-                    response.msn = msn_;
-                    response.swap_add = result.original;
-                    qp_.engine().segment().send(response);
-                    return;
-                }
-            }
+            replay_atomic(Psn(message.psn));
             break;
         default:
             break;
+    }
+}
+
+void Responder::replay_atomic(Psn psn) {
+    // The latest first: numbers come again after 2^24 packets, and the history may be older than that.
+    for (std::size_t age = 1; age <= atomics_.size(); ++age) {
+        const AtomicResult& result = atomics_[(next_atomic_ + atomics_.size() - age) % atomics_.size()];
+        if (result.valid && result.psn == psn) {
+            send_atomic_response(psn, result.original);
+            return;
+        }
     }
 }
 

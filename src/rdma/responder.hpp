@@ -33,18 +33,22 @@ class Responder {
 
   private:
     struct AtomicResult {
-        Psn psn;
         std::uint64_t original = 0;
+        Psn psn;
         bool valid = false;
     };
 
     void on_send(const net::Message& message);
     void on_write(const net::Message& message);
     void on_read(const net::Message& message);
-    /// False (and refused) when the peer may not read what it asks for.
-    bool may_read(const net::Message& message);
+    /// True when key, range and rights let the peer read what it asks for.
+    [[nodiscard]] bool may_read(const net::Message& message) const;
     void on_atomic(const net::Message& message);
+    /// A request that has been executed already, which came again or late (InfiniBand 9.7.5.1): acknowledged
+    /// anew, never executed anew except a read; an atomic is answered from the results remembered.
     void on_duplicate(const net::Message& message);
+    void replay_atomic(Psn psn);
+    void send_atomic_response(Psn psn, std::uint64_t original);
     /// True when the QP's own access flags allow the operation; otherwise it has been refused.
     bool allowed(const net::Message& message, bool right);
     /// Takes the next receive request; false (and an RNR NAK sent) when none is posted.
