@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "app/options.hpp"
@@ -19,9 +24,25 @@ namespace {
 
 constexpr int kHostFailure = 1;
 
-int give_up(const Error& error) {
-    fmt::print(stderr, "rocm-ernic: {}\n", error.message);
+/// Says why on standard error, if that can be written to.
+int give_up(const std::string& why) {
+    std::fputs(fmt::format("rocm-ernic: {}\n", why).c_str(), stderr);
     return kHostFailure;
+}
+int give_up(const Error& error) {
+    return give_up(error.message);
+}
+
+/// A program started with closed standard descriptors gets /dev/null for them; otherwise the next file it
+/// opens would take their place and what is meant for a terminal would go there.
+void keep_standard_descriptors() {
+    int fd = ::open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        fd = ::open("/dev/null", O_RDWR);
+    }
+    if (fd > STDERR_FILENO) {
+        ::close(fd);
+    }
 }
 
 /// Closes the door behind a server that listens. Fails: as enter_sandbox().
@@ -78,15 +99,8 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
 
     metrics::Registry registry;
     const net::RealTimeClock wall_clock;
+    // It must outlive the instance that it watches.
     std::unique_ptr<net::Capture> capture;
-    if (!options.capture.path.empty()) {
-        auto opened = open_capture(options, wall_clock, log);
-        if (!opened) {
-            return give_up(opened.error());
-        }
-        capture = std::move(opened.value());
-        capture->register_metrics(registry);
-    }
     std::optional<net::TapDevice> tap;
     if (!options.tap.empty()) {
         auto opened = net::TapDevice::open(options.tap);
@@ -96,6 +110,19 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
         tap.emplace(std::move(opened.value()));
     }
     Instance instance(loop, registry, options, log, std::move(tap));
+    // The socket comes first: who may not have it is perhaps a second server with the options of the first,
+    // whose files it must leave alone.
+    if (const Status listening = instance.listen(); !listening) {
+        return give_up(listening.error());
+    }
+    if (!options.capture.path.empty()) {
+        auto opened = open_capture(options, wall_clock, log);
+        if (!opened) {
+            return give_up(opened.error());
+        }
+        capture = std::move(opened.value());
+        capture->register_metrics(registry);
+    }
     instance.observe(capture.get());
     std::optional<StatsWriter> stats;
     if (!options.stats_file.empty()) {
@@ -104,9 +131,6 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
             return give_up(file.error());
         }
         stats.emplace(loop, std::move(file.value()), options.stats_interval, log);
-    }
-    if (const Status listening = instance.listen(); !listening) {
-        return give_up(listening.error());
     }
     if (const Status closed = close_door(options, stats ? &*stats : nullptr, log); !closed) {
         return give_up(closed.error());
@@ -128,6 +152,7 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
 
 int main(int argc, char** argv) {
     using namespace ernic;
+    app::keep_standard_descriptors();
     const auto parsed = app::parse_options({argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)},
                                            app::Environment::of_process());
     if (const auto* farewell = std::get_if<app::Farewell>(&parsed)) {
@@ -140,5 +165,9 @@ int main(int argc, char** argv) {
         return app::give_up(sink.error());
     }
     sink.value()->set_level(options.log_level);
-    return app::serve(options, sink.value());
+    try {
+        return app::serve(options, sink.value());
+    } catch (const std::bad_alloc&) {
+        return app::give_up("out of memory");
+    }
 }

@@ -13,6 +13,8 @@ namespace ernic::app {
 
 Result<Signals> Signals::watch(EventLoop& loop, std::function<void(int signal)> handler) {
     std::signal(SIGPIPE, SIG_IGN);
+    // A file that reaches its limit (ulimit -f) is a write error like any other.
+    std::signal(SIGXFSZ, SIG_IGN);
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);

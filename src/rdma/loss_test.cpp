@@ -344,5 +344,22 @@ TEST_F(DatagramLoss, CopiedAndDelayedDatagramsArriveThatOftenEvenWhenTheSenderIs
     EXPECT_TRUE(world.same(kSource, kReceive + 1'040, 500));
 }
 
+TEST_F(Loss, WaitingForOnesOwnTurnIsNotALateAnswer) {
+    // More than one turn's worth of bytes, and a device thread that is busy elsewhere between two turns.
+    a->qp->attributes().timeout = 1;
+    a->qp->attributes().retry_count = 0;
+    for (std::uint32_t i = 0; i < 64; ++i) {
+        post(Opcode::Write, 200'000, kSource + i, kTarget);
+    }
+    for (int turn = 0; turn < 10'000 && a->owner.sent.size() < 64; ++turn) {
+        world.engine.step();
+        world.clock.advance(acknowledge_timeout(1) * 10);
+        world.loop.run_once(false);
+    }
+    EXPECT_EQ(a->qp->counters().timeouts, 0U);
+    EXPECT_EQ(world.engine.counters().resp_duplicate_requests.value(), 0U);
+    expect_all_well(64, "slow turns");
+}
+
 }  // namespace
 }  // namespace ernic::rdma

@@ -126,7 +126,10 @@ bool Requester::step(Budget& budget) {
     }
     stepping_ = false;
     qp_.owner().send_batch_done();
-    if (in_flight_ != 0) {
+    if (more) {
+        // Nobody is late while we are not done with asking: the time until our next turn is not the peer's.
+        timer_.cancel();
+    } else if (in_flight_ != 0) {
         arm_timer();
     }
     if (qp_.state() == QpState::Sqd && in_flight_ == 0 && !failure_) {

@@ -179,6 +179,10 @@ void Server::drop_client() {
     session_.reset();
     irqs_.clear();
     dma_.clear();
+    if (bus_errors_) {
+        // What this client did with its memory must not be held against the next one.
+        (void)bus_errors_->take();
+    }
 }
 
 void Server::verify_shared_memory(mem::Iova iova) {

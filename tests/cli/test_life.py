@@ -4,13 +4,20 @@
 import os
 import pathlib
 import signal
+import subprocess
 import time
 import unittest
 
-from support import TIMEOUT, Client, Server, ServerTest, machine_is_busy
+from support import BINARY, TIMEOUT, Client, Server, ServerTest, clean_environment, machine_is_busy, run
 
 # Other people's load delays some ends, not all.
 ATTEMPTS = 5
+
+
+def shell(script, *arguments):
+    """Runs a line of shell; $0, $1 .. are the arguments."""
+    return subprocess.run(["bash", "-c", script, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                          env=clean_environment(), check=False)
 
 
 class Life(ServerTest):
@@ -44,6 +51,46 @@ class Life(ServerTest):
                 self.assertFalse(self.socket.exists())
                 self.assertEqual(client.socket.recv(1), b"", "the client must see the end")
         self.assertLess(min(times), self.limit(), times)
+
+    def test_an_error_that_cannot_be_written_is_still_exit_code_1(self):
+        for redirection in ("2>/dev/full", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(redirection=redirection):
+                done = shell(f'"$0" --socket /nonexistent/x {redirection}', BINARY)
+                self.assertEqual(done.returncode, 1)
+
+    def test_closed_standard_descriptors_do_not_become_files(self):
+        capture = self.directory / "c.pcapng"
+        stats = self.directory / "s.json"
+        done = shell('"$0" --verbose --socket "$1" --pcap "$2" --stats-file "$3" <&- >&- 2>&- & '
+                     'i=0; until [ -S "$1" ] && [ -s "$3" ] || [ $i -gt 200 ]; do sleep 0.1; i=$((i+1)); done; '
+                     'for fd in 0 1 2; do readlink /proc/$!/fd/$fd; done; kill $!; wait $!',
+                     BINARY, self.socket, capture, stats)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stdout.split(), ["/dev/null"] * 3)
+        self.assertNotIn(b"listening", capture.read_bytes())
+
+    def test_a_file_at_its_size_limit_is_an_error_like_others(self):
+        done = shell('ulimit -f 1; "$0" --socket "$1" --stats-file "$2" --stats-interval 0.1 & '
+                     'i=0; until [ -S "$1" ] || [ $i -gt 200 ]; do sleep 0.1; i=$((i+1)); done; sleep 0.5; kill $!; wait $!',
+                     BINARY, self.socket, self.directory / "s.json")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+
+    def test_too_little_memory_is_one_sentence(self):
+        if self.instrumented():
+            self.skipTest("instrumented build")
+        done = shell('ulimit -v 40000; "$0" --socket "$1" --pcap "$2"', BINARY, self.socket, self.directory / "c.pcapng")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("memory", done.stderr.lower())
+        self.assertFalse(self.socket.exists())
+
+    def test_a_server_that_is_refused_leaves_files_alone(self):
+        capture, stats = self.directory / "c.pcapng", self.directory / "s.json"
+        self.start()
+        capture.write_bytes(b"precious")
+        stats.write_bytes(b"precious")
+        second = run("--socket", str(self.socket), "--pcap", str(capture), "--stats-file", str(stats))
+        self.assertEqual(second.returncode, 1)
+        self.assertEqual((capture.read_bytes(), stats.read_bytes()), (b"precious", b"precious"))
 
     def test_a_client_that_hangs_up_ends_nothing(self):
         server = self.start()

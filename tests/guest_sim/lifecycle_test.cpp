@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <thread>
 
 #include "guest_sim/error.hpp"
 #include "guest_sim/fixture.hpp"
@@ -184,6 +186,32 @@ TEST_F(Lifecycle, AMemoryFileThatShrinksCostsOnlyItsClient) {
             },
             GuestError)
             << "the client is dropped";
+    }
+    expect_works();
+}
+
+TEST_F(Lifecycle, TheNextClientDoesNotPayForMemoryThatShrank) {
+    // The client goes in the same moment, so that the server learns of both at once.
+    for (int round = 0; round < 30; ++round) {
+        VfioClient next = [&] {
+            Guest guest(server);
+            Traffic traffic(guest);
+            const Region lost = guest.register_memory(kChunk);
+            const auto rest = static_cast<off_t>(lost.memory.iova - GuestRam::kBase);
+            for (int i = 0; i < 4; ++i) {
+                traffic.client->stage({.wr_id = 1,
+                                       .op = Op::Write,
+                                       .sges = lost.list(),
+                                       .remote_va = lost.va,
+                                       .rkey = lost.key});
+            }
+            traffic.client->ring_send();
+            EXPECT_EQ(::ftruncate(guest.ram().fd(), rest), 0);
+            EXPECT_EQ(::shutdown(guest.client().fd(), SHUT_RDWR), 0);
+            return VfioClient(server.connect());
+        }();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(next.read_value<le32>(0, 0).get(), wire::ionic::kSignature) << "round " << round;
     }
     expect_works();
 }
