@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Faults on the segment (--fault, docs/faults.md): each does what its name says, and software sees what the verbs say."""
 import re
+import time
 
 from ernic_lab import namespaces, pairs, perftest, traffic
 from ernic_lab.namespaces import NEAR, TAP, Namespaces
@@ -10,10 +11,12 @@ PERFTEST_LISTENS = pairs.TCP_LISTENER.format(port=perftest.PORT)
 
 
 def with_faults(*specs):
-    return tuple(word for spec in specs for word in ("--fault", spec))
+    return ("--stats-interval", "0.1", *(word for spec in specs for word in ("--fault", spec)))
 
 
 def numbers(server):
+    """The statistics file, once what was done before is in it."""
+    time.sleep(0.5)
     return server.stats()["faults"]
 
 
