@@ -177,7 +177,10 @@ void Faults::carry_out(const Verdict& verdict, const Crossing& crossing) {
         } else if (verdict.flips.empty()) {
             send_or_hold(HeldTraffic(crossing), verdict);
         } else {
-            std::vector<HeldTraffic> pieces = copies_for_wire(crossing, finisher_);
+            if (finisher_ == nullptr) {
+                finisher_ = std::make_unique<FrameFinisher>();
+            }
+            std::vector<HeldTraffic> pieces = copies_for_wire(crossing, *finisher_);
             for (const std::uint64_t bit : verdict.flips) {
                 pieces.front().flip(bit);
             }

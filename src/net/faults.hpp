@@ -105,7 +105,8 @@ class Faults final : public Filter {
     Id last_id_ = 0;
     HeldQueue queue_;
     Timer outage_timer_;
-    FrameFinisher finisher_;
+    /// Its work space is large, and few faults need it.
+    std::unique_ptr<FrameFinisher> finisher_;
     std::array<metrics::Counter, kFaultKinds> hits_;
     metrics::Counter link_down_drops_;
     metrics::Counter overflow_drops_;

@@ -10,8 +10,8 @@ class Faults(ServerTest):
     def test_each_is_told_in_the_log(self):
         server = self.start("--fault", "drop,opcode=write,every=100", "--fault", "link-down=1ms")
         self.assertEqual(server.end()[0], 0)
-        self.assertIn("fault=1 added: drop,opcode=write,every=100", server.log)
-        self.assertIn("fault=2 added: link-down=1ms", server.log)
+        self.assertIn(b"fault=1 added: drop,opcode=write,every=100", server.log)
+        self.assertIn(b"fault=2 added: link-down=1ms", server.log)
 
     def test_a_bad_spelling_is_refused(self):
         for value, hint in (("dorp", "'drop'"), ("drop,opcode=wirte", "'write'"), ("delay=5", "delay=5ms"), ("", "empty")):
