@@ -10,6 +10,7 @@
 
 #include "app/backend_spec.hpp"
 #include "app/capture_spec.hpp"
+#include "app/service_options.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "wire/ethernet.hpp"
@@ -27,6 +28,7 @@ struct Options {
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     CaptureSpec capture;
+    ServiceOptions services;
     std::string log_file;  ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/services.hpp"
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
 #include "net/segment.hpp"
@@ -46,12 +47,14 @@ nlohmann::json identity(const Options& options) {
 ///
 ///     VMM == socket == server <- pci::Host / pci::Function -> card -> RDMA half -> segment
 ///                                      card <-> guest port == bridge == TAP port <-> TAP
+///                                                               == their ports <-> services
 struct Instance::Parts {
     Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
           std::optional<net::TapDevice> tap_device)
         : segment(options.backend.mode, &loop.clock()),
           guest_port(segment.bridge(), "guest"),
           tap_port(segment.bridge(), "tap"),
+          services(loop, registry, segment.bridge(), options.services, log),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           card({.mac = options.mac, .profile = {}, .sink = &guest_port}, server, loop, registry, log) {
         if (options.backend.kind == BackendSpec::Kind::None) {
@@ -83,6 +86,7 @@ struct Instance::Parts {
     net::Segment segment;
     net::FramePort guest_port;
     net::FramePort tap_port;
+    Services services;
     net::TapCounters tap_counters;
     vfio_user::Server server;
     ionic::Card card;
@@ -92,7 +96,10 @@ struct Instance::Parts {
 Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
                    const log::Logger& log, std::optional<net::TapDevice> tap)
     : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap))) {
-    loop.set_worker([this] { return parts_->card.step(); });
+    loop.set_worker([this] {
+        const bool more = parts_->card.step();
+        return parts_->services.step() || more;
+    });
     loop.set_poller([this] {
         const bool frames = parts_->tap && parts_->tap->read_frames();
         return parts_->server.poll() || frames;

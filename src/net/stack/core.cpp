@@ -349,11 +349,14 @@ void Core::catch_up() {
     }
     while (now - last_slow_ >= kSlow) {
         last_slow_ += kSlow;
+        // What would have been asked long ago, and not been answered, is not asked now.
+        quiet_ = now - last_slow_ >= kSlow;
         etharp_tmr();
         nd6_tmr();
         ip_reass_tmr();
         ip6_reass_tmr();
     }
+    quiet_ = false;
 }
 
 }  // namespace ernic::net::stack

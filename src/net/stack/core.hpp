@@ -54,6 +54,9 @@ class Core final : private WireFrameSink {
     /// To be called after anything that may have opened or closed a connection.
     void update_timer();
 
+    /// Time is being made up for: nothing is sent.
+    [[nodiscard]] bool quiet() const { return quiet_; }
+
     [[nodiscard]] Counters& counters() { return counters_; }
     [[nodiscard]] const Limits& limits() const { return limits_; }
     [[nodiscard]] EventLoop& loop() { return loop_; }
@@ -91,6 +94,7 @@ class Core final : private WireFrameSink {
     Host::Impl* receiving_ = nullptr;
     std::size_t frame_bytes_ = 0;
     bool was_full_ = false;
+    bool quiet_ = false;
     Timer timer_;
     Nanoseconds last_fast_;
     Nanoseconds last_slow_;

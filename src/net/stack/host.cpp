@@ -186,7 +186,7 @@ err_t Host::Impl::output_v6(pbuf* packet, const ip6_addr_t* destination) {
 void Host::Impl::link_output(pbuf* packet) {
     const Bytes head{static_cast<const std::byte*>(packet->payload), packet->len};
     const auto ethernet = read_value<wire::EthernetHeader>(head);
-    if (!ethernet) {
+    if (!ethernet || core.quiet()) {
         return;
     }
     if (ethernet->ether_type.get() == wire::kEtherTypeArp) {
