@@ -82,8 +82,8 @@ std::optional<Error> check(DhcpConfig& config) {
         config.address = IpAddress::v4(subnet.address.value_v4() + 1);
     }
     const IpAddress broadcast = subnet.last_v4();
-    for (const IpAddress& address : {config.first, config.last, config.address,
-                                     config.parameters.router.value_or(config.address)}) {
+    for (const IpAddress& address :
+         {config.first, config.last, config.address, config.parameters.router.value_or(config.address)}) {
         if (!subnet.contains(address) || address == subnet.address || address == broadcast) {
             return invalid(fmt::format("dhcp address '{}' is not a host's in the subnet {} of the range",
                                        address.to_string(), subnet.to_string()));
@@ -108,7 +108,8 @@ Result<DhcpConfig> parse_dhcp_service(std::string_view text) {
     const std::string_view range = text.substr(0, comma);
     const std::size_t dash = range.find('-');
     const auto first = net::IpAddress::parse(range.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? std::nullopt : IpAddress::parse(range.substr(dash + 1));
+    const auto last =
+        dash == std::string_view::npos ? std::nullopt : IpAddress::parse(range.substr(dash + 1));
     if (!first || !last || !first->is_v4() || !last->is_v4()) {
         return invalid(fmt::format(
             "dhcp range '{}' is not two IPv4 addresses: write for example '10.0.0.100-10.0.0.200'", range));
@@ -117,8 +118,8 @@ Result<DhcpConfig> parse_dhcp_service(std::string_view text) {
     config.first = *first;
     config.last = *last;
     config.parameters.subnet.length = 24;
-    const auto items = parse_items("dhcp", comma == std::string_view::npos ? "" : text.substr(comma + 1), kKeys,
-                                   kRepeatable);
+    const auto items = parse_items("dhcp", comma == std::string_view::npos ? "" : text.substr(comma + 1),
+                                   kKeys, kRepeatable);
     if (!items) {
         return items.error();
     }

@@ -8,9 +8,10 @@
 
 namespace ernic::app {
 
-/// Reads `FIRST-LAST[,prefix=24][,ip=ADDRESS][,router=ADDRESS][,dns=ADDRESS]..[,mtu=N][,lease=SECONDS][,mac=MAC]`. `ip`
-/// is the server's own, by default the first of the subnet. The MAC address is zero when none was given. Thread:
-/// any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
+/// Reads
+/// `FIRST-LAST[,prefix=24][,ip=ADDRESS][,router=ADDRESS][,dns=ADDRESS]..[,mtu=N][,lease=SECONDS][,mac=MAC]`.
+/// `ip` is the server's own, by default the first of the subnet. The MAC address is zero when none was given.
+/// Thread: any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
 [[nodiscard]] Result<services::DhcpConfig> parse_dhcp_service(std::string_view text);
 
 }  // namespace ernic::app

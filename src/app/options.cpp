@@ -24,8 +24,8 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval, pcap, log_file, log_level,
-        sandbox, busy_poll;
+    Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval,
+        pcap, log_file, log_level, sandbox, busy_poll;
     bool verbose = false;
 };
 
@@ -56,12 +56,15 @@ class Parser {
               "MODE preserve, "
               "zeros,\nones, increment, decrement, alternate or random");
         value("--target", raw_.target, "SPEC",
-              "A service on the segment; may be given several times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
+              "A service on the segment; may be given several "
+              "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
               "[,mac=MAC][,mtu=N]");
         value("--dhcp", raw_.dhcp, "RANGE",
-              "Lease IPv4 addresses: FIRST-LAST[,prefix=N][,ip=ADDRESS]\n[,router=ADDRESS][,dns=ADDRESS][,mtu=N]"
+              "Lease IPv4 addresses: "
+              "FIRST-LAST[,prefix=N][,ip=ADDRESS]\n[,router=ADDRESS][,dns=ADDRESS][,mtu=N]"
               "[,lease=SECONDS][,mac=MAC]");
-        value("--stack-memory", raw_.stack_memory, "MIB", "Memory of all services' connections (default: 32)");
+        value("--stack-memory", raw_.stack_memory, "MIB",
+              "Memory of all services' connections (default: 32)");
         value("-T,--tap", raw_.tap, "IF", "Existing TAP interface of the host that Ethernet frames go to");
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");

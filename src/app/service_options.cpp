@@ -25,9 +25,10 @@ class Uniqueness {
     std::optional<Error> add(const wire::MacAddress& mac) {
         if (std::find(macs_.begin(), macs_.end(), mac) != macs_.end()) {
             const auto& b = mac.bytes;
-            return invalid(fmt::format(
-                "MAC address {:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x} is given to two on one segment: change one",
-                b[0], b[1], b[2], b[3], b[4], b[5]));
+            return invalid(
+                fmt::format("MAC address {:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x} is given to two on one "
+                            "segment: change one",
+                            b[0], b[1], b[2], b[3], b[4], b[5]));
         }
         macs_.push_back(mac);
         return std::nullopt;
@@ -97,14 +98,15 @@ Result<ServiceOptions> parse_services(const ServiceWords& words, const wire::Mac
         options.dhcp = std::move(dhcp.value());
     }
     if (!words.memory.empty()) {
-        const auto mebibytes = parse_number("command line", "--stack-memory", words.memory[0], kLeastMemory,
-                                            kMostMemory);
+        const auto mebibytes =
+            parse_number("command line", "--stack-memory", words.memory[0], kLeastMemory, kMostMemory);
         if (!mebibytes) {
             return mebibytes.error();
         }
         if (!options.any()) {
-            return invalid("option '--stack-memory' means nothing without '--target' or '--dhcp': add one or leave "
-                           "it out");
+            return invalid(
+                "option '--stack-memory' means nothing without '--target' or '--dhcp': add one or leave "
+                "it out");
         }
         options.limits.memory = std::size_t{mebibytes.value()} << 20U;
     }

@@ -31,9 +31,9 @@ struct ServiceWords {
     std::span<const std::string> memory;
 };
 
-/// Reads the words. MAC addresses that are not given are made from `absolute_path` of the socket; none may be `card`
-/// or be there twice, nor may any IP address. Thread: any. Fails: InvalidArgument with one sentence that names the
-/// nearest valid spelling.
+/// Reads the words. MAC addresses that are not given are made from `absolute_path` of the socket; none may be
+/// `card` or be there twice, nor may any IP address. Thread: any. Fails: InvalidArgument with one sentence
+/// that names the nearest valid spelling.
 [[nodiscard]] Result<ServiceOptions> parse_services(const ServiceWords& words, const wire::MacAddress& card,
                                                     std::string_view absolute_path);
 

@@ -16,12 +16,12 @@
 
 namespace ernic::app {
 
-/// The in-process services of one run, each on a port of the segment, and the IP stack they share. Owns: all of
-/// them. Thread: the loop's.
+/// The in-process services of one run, each on a port of the segment, and the IP stack they share. Owns: all
+/// of them. Thread: the loop's.
 class Services {
   public:
-    /// All references must outlive this, and `registry` must not be read after it. Without services there is no
-    /// stack, only the names of its numbers.
+    /// All references must outlive this, and `registry` must not be read after it. Without services there is
+    /// no stack, only the names of its numbers.
     Services(EventLoop& loop, metrics::Registry& registry, net::Bridge& bridge, const ServiceOptions& options,
              const log::Logger& log);
     ~Services();

@@ -32,9 +32,8 @@ Result<std::vector<SpecItem>> parse_items(std::string_view what, std::string_vie
         if (equals == std::string_view::npos || equals + 1 == word.size()) {
             return invalid(fmt::format("{} option '{}' needs a value: write '{}=...'", what, key, key));
         }
-        const bool again = std::any_of(items.begin(), items.end(), [key](const SpecItem& item) {
-            return item.key == key;
-        });
+        const bool again =
+            std::any_of(items.begin(), items.end(), [key](const SpecItem& item) { return item.key == key; });
         if (again && std::find(repeatable.begin(), repeatable.end(), key) == repeatable.end()) {
             return invalid(fmt::format("{} option '{}' is given twice: write one '{}=...'", what, key, key));
         }
@@ -57,13 +56,13 @@ Result<unsigned long> parse_number(std::string_view what, std::string_view key, 
     const auto parsed = std::from_chars(text.data(), end, value);
     const bool too_large = parsed.ec == std::errc::result_out_of_range && parsed.ptr == end;
     if (text.empty() || parsed.ptr != end || (parsed.ec != std::errc{} && !too_large)) {
-        return invalid(fmt::format("{} option {} '{}' is not a whole number: write for example '{}={}'", what, key,
-                                   text, key, least));
+        return invalid(fmt::format("{} option {} '{}' is not a whole number: write for example '{}={}'", what,
+                                   key, text, key, least));
     }
     if (too_large || value < least || value > most) {
-        return invalid(fmt::format(
-            "{} option {} '{}' is out of range: the nearest valid value is '{}' ({} to {})", what, key, text,
-            too_large ? most : std::clamp(value, least, most), least, most));
+        return invalid(
+            fmt::format("{} option {} '{}' is out of range: the nearest valid value is '{}' ({} to {})", what,
+                        key, text, too_large ? most : std::clamp(value, least, most), least, most));
     }
     return value;
 }

@@ -8,8 +8,8 @@
 #include "base/result.hpp"
 #include "net/ip_address.hpp"
 
-/// The comma-separated `key=value` items that options with many settings are made of. Every function here: Thread:
-/// any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
+/// The comma-separated `key=value` items that options with many settings are made of. Every function here:
+/// Thread: any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
 namespace ernic::app {
 
 struct SpecItem {
@@ -17,8 +17,8 @@ struct SpecItem {
     std::string_view value;
 };
 
-/// Splits `text`. `what` names the option in the sentence ("echo"). Every key must be one of `keys`, have a value,
-/// and be given once unless it is in `repeatable`. An empty text has no items.
+/// Splits `text`. `what` names the option in the sentence ("echo"). Every key must be one of `keys`, have a
+/// value, and be given once unless it is in `repeatable`. An empty text has no items.
 [[nodiscard]] Result<std::vector<SpecItem>> parse_items(std::string_view what, std::string_view text,
                                                         std::span<const std::string_view> keys,
                                                         std::span<const std::string_view> repeatable);

@@ -36,18 +36,21 @@ std::optional<Error> add_address(std::string_view text, HostConfig& host) {
     }
     if (!prefix->address.is_v4()) {
         if (prefix->length != 64) {
-            return invalid(fmt::format("echo option ip '{}' has another prefix length than IPv6 hosts here can "
-                                       "have: write '{}/64'",
-                                       text, prefix->address.to_string()));
+            return invalid(
+                fmt::format("echo option ip '{}' has another prefix length than IPv6 hosts here can "
+                            "have: write '{}/64'",
+                            text, prefix->address.to_string()));
         }
         if (host.ipv6.size() == HostConfig::kMaxIpv6) {
-            return invalid(fmt::format("more than {} IPv6 addresses for one echo service", HostConfig::kMaxIpv6));
+            return invalid(
+                fmt::format("more than {} IPv6 addresses for one echo service", HostConfig::kMaxIpv6));
         }
         host.ipv6.push_back(*prefix);
         return std::nullopt;
     }
     if (host.ipv4) {
-        return invalid(fmt::format("a second IPv4 address '{}' for one echo service: use another '--target'", text));
+        return invalid(
+            fmt::format("a second IPv4 address '{}' for one echo service: use another '--target'", text));
     }
     const std::uint32_t inside = prefix->address.value_v4() & ~prefix->mask_v4();
     if (prefix->length <= 30 && (inside == 0 || inside == ~prefix->mask_v4())) {
@@ -93,8 +96,8 @@ Result<TargetSpec> parse_target(std::string_view text) {
     if (kind != kKinds[0]) {
         return invalid(unknown_word("target", kind, kKinds));
     }
-    const auto items = parse_items("echo", colon == std::string_view::npos ? "" : text.substr(colon + 1), kKeys,
-                                   kRepeatable);
+    const auto items = parse_items("echo", colon == std::string_view::npos ? "" : text.substr(colon + 1),
+                                   kKeys, kRepeatable);
     if (!items) {
         return items.error();
     }
@@ -108,8 +111,9 @@ Result<TargetSpec> parse_target(std::string_view text) {
         return invalid(fmt::format("target 'echo' needs an address: write for example {}", kExample));
     }
     if (spec.host.ipv4_gateway && (!spec.host.ipv4 || !spec.host.ipv4->contains(*spec.host.ipv4_gateway))) {
-        return invalid(fmt::format("echo option gw '{}' is not in the subnet of an IPv4 address of the service",
-                                   spec.host.ipv4_gateway->to_string()));
+        return invalid(
+            fmt::format("echo option gw '{}' is not in the subnet of an IPv4 address of the service",
+                        spec.host.ipv4_gateway->to_string()));
     }
     return spec;
 }

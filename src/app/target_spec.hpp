@@ -20,8 +20,8 @@ struct TargetSpec {
     net::stack::HostConfig host;
 };
 
-/// Reads `echo:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS][,mac=MAC][,mtu=N]`. Thread: any. Fails: InvalidArgument with
-/// one sentence that names the nearest valid spelling.
+/// Reads `echo:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS][,mac=MAC][,mtu=N]`. Thread: any. Fails: InvalidArgument
+/// with one sentence that names the nearest valid spelling.
 [[nodiscard]] Result<TargetSpec> parse_target(std::string_view text);
 
 }  // namespace ernic::app

@@ -70,7 +70,8 @@ struct Instance::Parts {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
             tap->on_link([this](bool up) { card.set_link(up); });
         }
-        card.set_link(tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
+        card.set_link(tap ? tap->up()
+                          : options.backend.kind != BackendSpec::Kind::None || options.services.any());
         server.attach(card);
         segment.register_metrics(registry);
         guest_port.register_metrics(registry);

@@ -15,10 +15,10 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
     if (text.find(':') != std::string_view::npos) {
         address.v6_ = true;
         return inet_pton(AF_INET6, terminated.c_str(), address.bytes_.data()) == 1 ? std::optional(address)
-                                                                                  : std::nullopt;
+                                                                                   : std::nullopt;
     }
     return inet_pton(AF_INET, terminated.c_str(), address.bytes_.data()) == 1 ? std::optional(address)
-                                                                             : std::nullopt;
+                                                                              : std::nullopt;
 }
 
 bool IpAddress::unicast() const {
@@ -43,8 +43,7 @@ std::optional<IpPrefix> IpPrefix::parse(std::string_view text) {
     const auto address = IpAddress::parse(text.substr(0, slash));
     const std::string_view digits = text.substr(slash + 1);
     IpPrefix prefix;
-    const auto [end, problem] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), prefix.length);
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix.length);
     if (!address || problem != std::errc{} || end != digits.data() + digits.size() ||
         prefix.length > address->bytes().size() * 8) {
         return std::nullopt;

@@ -70,7 +70,9 @@ struct IpPrefix {
     [[nodiscard]] bool contains(const IpAddress& other) const;
     /// The last address of an IPv4 subnet, which is its broadcast address.
     [[nodiscard]] IpAddress last_v4() const { return IpAddress::v4(address.value_v4() | ~mask_v4()); }
-    [[nodiscard]] std::uint32_t mask_v4() const { return length == 0 ? 0 : ~std::uint32_t{0} << (32U - length); }
+    [[nodiscard]] std::uint32_t mask_v4() const {
+        return length == 0 ? 0 : ~std::uint32_t{0} << (32U - length);
+    }
     [[nodiscard]] std::string to_string() const;
 
     friend bool operator==(const IpPrefix&, const IpPrefix&) = default;

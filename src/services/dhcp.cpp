@@ -47,8 +47,7 @@ std::optional<ServerDatagram> find_datagram(Bytes frame) {
     const Bytes transport = reader.rest();
     const auto udp = reader.read<wire::UdpHeader>();
     if (!udp || ethernet->ether_type.get() != wire::kEtherTypeIpv4 || ip->version_ihl != 0x45 ||
-        ip->protocol != wire::kIpProtocolUdp ||
-        (ip->flags_fragment.get() & wire::kIpv4FragmentMask) != 0 ||
+        ip->protocol != wire::kIpProtocolUdp || (ip->flags_fragment.get() & wire::kIpv4FragmentMask) != 0 ||
         udp->destination_port.get() != wire::dhcp::kServerPort || udp->length.get() < sizeof *udp ||
         udp->length.get() > transport.size() || ip->total_length.get() > network.size()) {
         return std::nullopt;
@@ -65,8 +64,8 @@ std::optional<ServerDatagram> find_datagram(Bytes frame) {
 }
 
 /// A whole frame with `payload` from the server's port to the client's.
-std::vector<std::byte> make_frame(const DhcpConfig& config, const wire::MacAddress& to_mac, const IpAddress& to,
-                                  Bytes payload) {
+std::vector<std::byte> make_frame(const DhcpConfig& config, const wire::MacAddress& to_mac,
+                                  const IpAddress& to, Bytes payload) {
     wire::UdpHeader udp{};
     udp.source_port.set(wire::dhcp::kServerPort);
     udp.destination_port.set(wire::dhcp::kClientPort);
@@ -81,8 +80,7 @@ std::vector<std::byte> make_frame(const DhcpConfig& config, const wire::MacAddre
     const auto store = [](le16 sum) { return std::bit_cast<be16>(sum); };
     ip.checksum = store(le16(net::finished_checksum(net::ones_complement_sum(bytes_of(ip)))));
     const Bytes addresses = bytes_of(ip).subspan(offsetof(wire::Ipv4Header, source), 8);
-    net::ChecksumAccumulator sum(
-        net::pseudo_header_sum(addresses, wire::kIpProtocolUdp, udp.length.get()));
+    net::ChecksumAccumulator sum(net::pseudo_header_sum(addresses, wire::kIpProtocolUdp, udp.length.get()));
     sum.add(bytes_of(udp));
     sum.add(payload);
     udp.checksum = store(le16(net::finished_checksum(sum.sum())));
@@ -98,8 +96,8 @@ std::vector<std::byte> make_frame(const DhcpConfig& config, const wire::MacAddre
 
 void DhcpCounters::register_metrics(metrics::Registry& registry) const {
     registry.add({"dhcp.offers", "messages", "addresses offered by the DHCP service"}, offers);
-    registry.add({"dhcp.acks", "messages", "leases given or renewed, and questions about the network answered"},
-                 acks);
+    registry.add(
+        {"dhcp.acks", "messages", "leases given or renewed, and questions about the network answered"}, acks);
     registry.add({"dhcp.naks", "messages",
                   "requests refused; high: clients ask for addresses of another network, or of each other"},
                  naks);
@@ -147,7 +145,8 @@ bool Dhcp::take(Bytes frame, bool checksum_known) {
     if (!datagram) {
         return false;
     }
-    const bool to_all = datagram->destination_mac == wire::kBroadcastMac && datagram->destination == kEverybody;
+    const bool to_all =
+        datagram->destination_mac == wire::kBroadcastMac && datagram->destination == kEverybody;
     const bool to_us = datagram->destination_mac == config_.mac && datagram->destination == config_.address;
     if (!to_all && !to_us) {
         return false;
@@ -210,8 +209,8 @@ void Dhcp::discover(const DhcpRequest& request) {
                    .lease_seconds = config_.lease_seconds});
 }
 
-/// RFC 2131 4.3.2. We are the only server of the segment, so that an unknown client whose address is free may keep
-/// it, and one whose address is not hears so at once.
+/// RFC 2131 4.3.2. We are the only server of the segment, so that an unknown client whose address is free may
+/// keep it, and one whose address is not hears so at once.
 void Dhcp::request_lease(const DhcpRequest& request) {
     if (request.server && *request.server != config_.address) {
         leases_.release(request.client);  // it has chosen another server's offer
@@ -241,8 +240,7 @@ void Dhcp::acknowledge(const DhcpRequest& request, const IpAddress& address) {
 
 void Dhcp::refuse(const DhcpRequest& request) {
     counters_.naks.add();
-    send(request,
-         {.type = MessageType::Nak, .server = config_.address, .your_ip = {}, .lease_seconds = {}});
+    send(request, {.type = MessageType::Nak, .server = config_.address, .your_ip = {}, .lease_seconds = {}});
 }
 
 /// Where an answer goes: RFC 2131 4.1.
@@ -262,8 +260,7 @@ void Dhcp::send(const DhcpRequest& request, const DhcpReply& reply) {
             to_mac = request.client;
         }
     }
-    answers_.push_back(
-        make_frame(config_, to_mac, to, make_dhcp(request, reply, config_.parameters)));
+    answers_.push_back(make_frame(config_, to_mac, to, make_dhcp(request, reply, config_.parameters)));
     answering_.arm(loop_.clock().now());
 }
 
@@ -273,11 +270,8 @@ void Dhcp::flush() {
         answers_.pop_front();
         mem::SpanList data;
         data.add(frame.data(), frame.size());
-        port_.transmit({.data = data,
-                        .insert_vlan = {},
-                        .checksum = {},
-                        .checksum_valid = true,
-                        .segmentation = {}});
+        port_.transmit(
+            {.data = data, .insert_vlan = {}, .checksum = {}, .checksum_valid = true, .segmentation = {}});
     }
 }
 

@@ -39,9 +39,10 @@ struct DhcpConfig {
     DhcpParameters parameters;
 };
 
-/// A DHCPv4 server (RFC 2131) for a segment without one, as a host of its own. It looks at frames before its IP
-/// stack does, because lwIP drops what comes from 0.0.0.0, as the first words of every client do. The table of
-/// leases is in memory: after a restart a client may keep what it asks for when that is free. Thread: device.
+/// A DHCPv4 server (RFC 2131) for a segment without one, as a host of its own. It looks at frames before its
+/// IP stack does, because lwIP drops what comes from 0.0.0.0, as the first words of every client do. The
+/// table of leases is in memory: after a restart a client may keep what it asks for when that is free.
+/// Thread: device.
 class Dhcp final : public net::FrameSink {
   public:
     /// All references must outlive this.

@@ -39,9 +39,8 @@ std::optional<std::size_t> DhcpLeases::choose(const wire::MacAddress& client,
         return index;
     }
     // A fresh entry has until == 0, so that it comes first.
-    const auto oldest = std::min_element(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-        return a.until < b.until;
-    });
+    const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                         [](const Entry& a, const Entry& b) { return a.until < b.until; });
     return free(*oldest) ? std::optional(static_cast<std::size_t>(oldest - entries_.begin())) : std::nullopt;
 }
 
@@ -92,9 +91,9 @@ void DhcpLeases::reserve(const net::IpAddress& address) {
 }
 
 std::size_t DhcpLeases::bound() const {
-    return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
-        return entry.bound && !free(entry);
-    }));
+    return static_cast<std::size_t>(
+        std::count_if(entries_.begin(), entries_.end(),
+                      [this](const Entry& entry) { return entry.bound && !free(entry); }));
 }
 
 }  // namespace ernic::services

@@ -13,8 +13,8 @@
 
 namespace ernic::services {
 
-/// Which client has which address of a range. One address per MAC address; a client that comes back gets the one it
-/// had. Thread: device.
+/// Which client has which address of a range. One address per MAC address; a client that comes back gets the
+/// one it had. Thread: device.
 class DhcpLeases {
   public:
     /// Addresses of a range: this bounds the table.
@@ -26,11 +26,12 @@ class DhcpLeases {
     /// IPv4 addresses from `first` to `last`, at most kMaxAddresses. `clock` must outlive this.
     DhcpLeases(const Clock& clock, const net::IpAddress& first, const net::IpAddress& last);
 
-    /// Chooses an address for `client`: the one it has or had, else `wanted` when that is free, else one that was
-    /// never used, else the one unused for longest. Fails: nullopt when all are taken.
+    /// Chooses an address for `client`: the one it has or had, else `wanted` when that is free, else one that
+    /// was never used, else the one unused for longest. Fails: nullopt when all are taken.
     std::optional<net::IpAddress> offer(const wire::MacAddress& client, std::optional<net::IpAddress> wanted);
 
-    /// Gives `address` to `client` for `time`. Fails: false when it is outside of the range or another client's.
+    /// Gives `address` to `client` for `time`. Fails: false when it is outside of the range or another
+    /// client's.
     bool bind(const wire::MacAddress& client, const net::IpAddress& address, Nanoseconds time);
 
     /// The client gives back what it has, or an offer.

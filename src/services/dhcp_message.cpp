@@ -51,7 +51,8 @@ class OptionReader {
         switch (code) {
             case option::kMessageType: {
                 const auto type = exactly<std::uint8_t>(value);
-                has_type_ = type && *type >= 1 && *type <= static_cast<std::uint8_t>(dhcp::MessageType::Inform);
+                has_type_ =
+                    type && *type >= 1 && *type <= static_cast<std::uint8_t>(dhcp::MessageType::Inform);
                 if (has_type_) {
                     request_.type = static_cast<dhcp::MessageType>(*type);
                 }

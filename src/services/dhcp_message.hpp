@@ -27,8 +27,8 @@ struct DhcpRequest {
 };
 
 /// Reads the payload of a UDP datagram. Looks into the file and server name fields too when the options go on
-/// there (RFC 2132 9.3). Thread: any. Fails: nullopt when it is no request of an Ethernet client, cut short, or has
-/// no message type or options of a wrong size.
+/// there (RFC 2132 9.3). Thread: any. Fails: nullopt when it is no request of an Ethernet client, cut short,
+/// or has no message type or options of a wrong size.
 [[nodiscard]] std::optional<DhcpRequest> parse_dhcp(Bytes message);
 
 /// What a server tells about the network.
@@ -48,8 +48,8 @@ struct DhcpReply {
     std::optional<std::uint32_t> lease_seconds;
 };
 
-/// The payload of the datagram that answers `request`; `parameters` are left out of a NAK. Thread: any. Fails:
-/// never.
+/// The payload of the datagram that answers `request`; `parameters` are left out of a NAK. Thread: any.
+/// Fails: never.
 [[nodiscard]] std::vector<std::byte> make_dhcp(const DhcpRequest& request, const DhcpReply& reply,
                                                const DhcpParameters& parameters);
 

@@ -10,7 +10,8 @@ namespace {
 constexpr std::uint16_t kEchoPort = 7;
 constexpr std::uint16_t kDiscardPort = 9;
 constexpr std::uint16_t kSourcePort = 19;
-/// A datagram from a service's port may itself be an answer; two echo services would play ball with it for ever.
+/// A datagram from a service's port may itself be an answer; two echo services would play ball with it for
+/// ever.
 constexpr std::uint16_t kFirstClientPort = 1024;
 
 }  // namespace
@@ -34,7 +35,8 @@ const std::vector<std::byte>& chargen_pattern() {
 
 void EchoCounters::register_metrics(metrics::Registry& registry) const {
     registry.add({"echo.connections", "connections", "TCP connections to an echo service"}, connections);
-    registry.add({"echo.stream_bytes", "bytes", "bytes it has echoed, discarded or made on them"}, stream_bytes);
+    registry.add({"echo.stream_bytes", "bytes", "bytes it has echoed, discarded or made on them"},
+                 stream_bytes);
     registry.add({"echo.datagrams", "datagrams", "UDP datagrams echoed or discarded"}, datagrams);
     registry.add({"echo.refused_datagrams", "datagrams",
                   "UDP datagrams not echoed: from a port below 1024, or there was no way back"},

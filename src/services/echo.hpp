@@ -25,13 +25,13 @@ struct EchoCounters {
     void register_metrics(metrics::Registry& registry) const;
 };
 
-/// What a chargen stream looks like (RFC 864): lines of 72 printable characters, each line starting one character
-/// further, so that it repeats after 95 lines. Thread: any.
+/// What a chargen stream looks like (RFC 864): lines of 72 printable characters, each line starting one
+/// character further, so that it repeats after 95 lines. Thread: any.
 [[nodiscard]] const std::vector<std::byte>& chargen_pattern();
 
-/// A peer for tests, reachable without a TAP: ICMP echo, and on TCP and UDP echo (port 7, RFC 862) and discard
-/// (port 9, RFC 863), on TCP also a source that sends chargen_pattern() until the connection is closed (port 19).
-/// Thread: device.
+/// A peer for tests, reachable without a TAP: ICMP echo, and on TCP and UDP echo (port 7, RFC 862) and
+/// discard (port 9, RFC 863), on TCP also a source that sends chargen_pattern() until the connection is
+/// closed (port 19). Thread: device.
 class Echo {
   public:
     /// All references must outlive this.

@@ -357,7 +357,8 @@ TEST_F(EchoTest, ForAnUnknownNeighbourItLooksAndGivesUp) {
 TEST_F(EchoTest, NeverForwardsAndNeverAnswersForOthers) {
     meet();
     Addressing elsewhere = kTo;
-    for (const char* address : {"10.0.0.3", "10.0.1.1", "8.8.8.8", "10.0.0.255", "255.255.255.255", "224.0.0.1"}) {
+    for (const char* address :
+         {"10.0.0.3", "10.0.1.1", "8.8.8.8", "10.0.0.255", "255.255.255.255", "224.0.0.1"}) {
         elsewhere.destination = *IpAddress::parse(address);
         EXPECT_TRUE(world.ask(icmp_echo(elsewhere, text("x"))).empty()) << address;
     }
@@ -375,7 +376,8 @@ TEST_F(EchoTest, NeverForwardsAndNeverAnswersForOthers) {
 TEST_F(EchoTest, SpoofedSourcesAreDropped) {
     meet();
     Addressing spoofed = kTo;
-    for (const char* address : {"10.0.0.2", "127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.5", "10.0.0.255"}) {
+    for (const char* address :
+         {"10.0.0.2", "127.0.0.1", "0.0.0.0", "255.255.255.255", "224.0.0.5", "10.0.0.255"}) {
         spoofed.source = *IpAddress::parse(address);
         EXPECT_TRUE(world.ask(icmp_echo(spoofed, text("x"))).empty()) << address;
     }

@@ -8,8 +8,8 @@
 #include "base/byte_order.hpp"
 #include "wire/ethernet.hpp"
 
-/// What an IP host needs besides the headers of ethernet.hpp: ARP (RFC 826), fragments (RFC 791, RFC 8200), ICMP
-/// (RFC 792, RFC 4443) and neighbour discovery (RFC 4861).
+/// What an IP host needs besides the headers of ethernet.hpp: ARP (RFC 826), fragments (RFC 791, RFC 8200),
+/// ICMP (RFC 792, RFC 4443) and neighbour discovery (RFC 4861).
 namespace ernic::wire {
 
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
@@ -66,7 +66,6 @@ struct NeighbourMessage {
     std::array<std::uint8_t, 16> target;
 };
 ERNIC_WIRE(NeighbourMessage, 24);
-
 
 inline constexpr std::uint8_t kTcpSyn = 0x02;
 inline constexpr std::uint8_t kTcpAck = 0x10;

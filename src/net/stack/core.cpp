@@ -117,7 +117,7 @@ Host::Impl* Core::owner_of(const IpAddress& source) const {
 
 std::size_t Core::room() const {
     return frame_bytes_ >= limits_.frame_bytes() || incoming_.size() >= kQueue ? 0
-                                                                              : kQueue - incoming_.size();
+                                                                               : kQueue - incoming_.size();
 }
 
 void Core::receive(Host::Impl& host, const Frame& frame) {
@@ -159,13 +159,15 @@ void Core::take(const WireFrame& frame) {
     // The head of a frame in two parts holds all headers.
     queue(frame.head, frame.size(), [&](MutableBytes out) {
         std::copy(frame.head.begin(), frame.head.end(), out.begin());
-        std::copy(frame.tail.begin(), frame.tail.end(), out.begin() + static_cast<std::ptrdiff_t>(frame.head.size()));
+        std::copy(frame.tail.begin(), frame.tail.end(),
+                  out.begin() + static_cast<std::ptrdiff_t>(frame.head.size()));
     });
 }
 
 void Core::queue(Bytes head, std::size_t size, const std::function<void(MutableBytes)>& fill) {
     const Bytes looked_at = head.first(std::min(head.size(), kFilterHead));
-    const Classified what = size > UINT16_MAX ? Classified{} : classify(looked_at, size, receiving_->addresses);
+    const Classified what =
+        size > UINT16_MAX ? Classified{} : classify(looked_at, size, receiving_->addresses);
     switch (what.verdict) {
         case Verdict::Take:
             break;

@@ -121,7 +121,7 @@ struct Host::Impl {
     FramePort& port;
     HostConfig config;
     HostAddresses addresses;
-    netif interface{};
+    netif interface {};
     /// Frames that the receivers had no room for.
     std::deque<pbuf*> waiting;
     std::size_t waiting_bytes = 0;

@@ -77,7 +77,7 @@ Classified classify_transport(std::uint8_t protocol, bool first, Bytes transport
                 return malformed();
             }
             const bool echo = icmp->type == (protocol == wire::kIpProtocolIcmp ? wire::kIcmpEchoRequest
-                                                                              : wire::kIcmpv6EchoRequest);
+                                                                               : wire::kIcmpv6EchoRequest);
             return echo ? take() : unwanted();
         }
         default:
@@ -95,8 +95,7 @@ Classified classify_ipv4(Bytes body, std::size_t size, const HostAddresses& host
         return not_for_us();
     }
     if ((ip->version_ihl & 0xfU) * std::size_t{4} != sizeof *ip ||
-        !plausible_source(IpAddress::v4(ip->source.get()), host) ||
-        ip->protocol == wire::kIpProtocolIcmpv6) {
+        !plausible_source(IpAddress::v4(ip->source.get()), host) || ip->protocol == wire::kIpProtocolIcmpv6) {
         return unwanted();
     }
     const std::uint16_t fragment = ip->flags_fragment.get();
@@ -199,7 +198,7 @@ Classified classify(Bytes head, std::size_t size, const HostAddresses& host) {
     switch (ethernet->ether_type.get()) {
         case wire::kEtherTypeArp:
             return to_own_mac || ethernet->destination == wire::kBroadcastMac ? classify_arp(body, host)
-                                                                             : not_for_us();
+                                                                              : not_for_us();
         case wire::kEtherTypeIpv4:
             return to_own_mac ? classify_ipv4(body, body_size, host) : not_for_us();
         case wire::kEtherTypeIpv6: {

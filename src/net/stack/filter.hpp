@@ -9,8 +9,8 @@
 #include "net/ip_address.hpp"
 #include "wire/ethernet.hpp"
 
-/// What of a segment's traffic may reach an IP host. The stack behind it would forward packets, and answer for
-/// the addresses of every host of the process; it gets to see only what this lets through.
+/// What of a segment's traffic may reach an IP host. The stack behind it would forward packets, and answer
+/// for the addresses of every host of the process; it gets to see only what this lets through.
 namespace ernic::net::stack {
 
 /// Whom a host answers for.

@@ -227,11 +227,8 @@ void Host::Impl::send(pbuf* packet) {
         data.add(static_cast<std::byte*>(part->payload), part->len);
     }
     core.counters().frames_sent.add();
-    port.transmit({.data = data,
-                   .insert_vlan = {},
-                   .checksum = {},
-                   .checksum_valid = true,
-                   .segmentation = {}});
+    port.transmit(
+        {.data = data, .insert_vlan = {}, .checksum = {}, .checksum_valid = true, .segmentation = {}});
 }
 
 bool Host::Impl::flush() {

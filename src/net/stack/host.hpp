@@ -30,15 +30,15 @@ struct HostConfig {
     std::uint16_t mtu = 1500;
 };
 
-/// A host on a segment, with a MAC address and IP addresses of its own, for one service. Answers ARP, neighbour
-/// solicitations and ICMP echo requests for its own addresses, and nothing else by itself; sockets and listeners
-/// (udp_socket.hpp, tcp.hpp) do the rest. Never forwards. Thread: device.
+/// A host on a segment, with a MAC address and IP addresses of its own, for one service. Answers ARP,
+/// neighbour solicitations and ICMP echo requests for its own addresses, and nothing else by itself; sockets
+/// and listeners (udp_socket.hpp, tcp.hpp) do the rest. Never forwards. Thread: device.
 class Host final : public FrameSink {
   public:
     struct Impl;
 
-    /// Plugs itself into `port`. Precondition: the configuration makes sense (unicast addresses, an MTU in its
-    /// limits). `stack` and `port` must outlive this.
+    /// Plugs itself into `port`. Precondition: the configuration makes sense (unicast addresses, an MTU in
+    /// its limits). `stack` and `port` must outlive this.
     Host(Stack& stack, FramePort& port, const HostConfig& config);
     ~Host() override;
     Host(const Host&) = delete;

@@ -26,13 +26,15 @@ bool Stack::timer_armed() const {
 void Counters::register_metrics(metrics::Registry& registry) const {
     registry.add({"stack.frames_taken", "frames", "frames for a service's host that reached its IP stack"},
                  frames_taken);
-    registry.add({"stack.not_for_us", "frames",
-                  "frames a host ignored: for other addresses, broadcasts, tagged, protocols it does not speak"},
-                 not_for_us);
-    registry.add({"stack.unwanted", "frames",
-                  "frames to a host dropped for what they are: IP options, odd ICMP types, impossible sources; "
-                  "high: somebody probes the services"},
-                 unwanted);
+    registry.add(
+        {"stack.not_for_us", "frames",
+         "frames a host ignored: for other addresses, broadcasts, tagged, protocols it does not speak"},
+        not_for_us);
+    registry.add(
+        {"stack.unwanted", "frames",
+         "frames to a host dropped for what they are: IP options, odd ICMP types, impossible sources; "
+         "high: somebody probes the services"},
+        unwanted);
     registry.add({"stack.malformed", "frames", "frames to a host that were cut short or made no sense"},
                  malformed);
     registry.add({"stack.no_memory", "frames",
@@ -48,9 +50,9 @@ void Counters::register_metrics(metrics::Registry& registry) const {
     registry.add({"stack.unresolved", "packets",
                   "packets dropped because their receiver's MAC address was not known, or no router"},
                  unresolved);
-    registry.add({"stack.send_queue_full", "frames",
-                  "frames dropped because the receivers had no room for too long"},
-                 send_queue_full);
+    registry.add(
+        {"stack.send_queue_full", "frames", "frames dropped because the receivers had no room for too long"},
+        send_queue_full);
     registry.add({"stack.pauses", "times", "sending waited for room in the guest's receive queues"}, pauses);
     registry.add({"stack.connections_accepted", "connections", "TCP connections opened"},
                  connections_accepted);
@@ -60,9 +62,9 @@ void Counters::register_metrics(metrics::Registry& registry) const {
     registry.add({"stack.connections_lost", "connections",
                   "TCP connections reset by the peer, or given up because it did not answer"},
                  connections_lost);
-    registry.add({"stack.timer_ticks", "times",
-                  "runs of the TCP timer, four a second while a connection is open"},
-                 timer_ticks);
+    registry.add(
+        {"stack.timer_ticks", "times", "runs of the TCP timer, four a second while a connection is open"},
+        timer_ticks);
 }
 
 }  // namespace ernic::net::stack

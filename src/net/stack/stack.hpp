@@ -12,8 +12,8 @@ namespace ernic::net::stack {
 
 /// What the whole stack may use.
 struct Limits {
-    /// Bytes of frames that wait or are kept (being reassembled, out of order, not yet read, not yet sent), and
-    /// of connections.
+    /// Bytes of frames that wait or are kept (being reassembled, out of order, not yet read, not yet sent),
+    /// and of connections.
     std::size_t memory = std::size_t{32} << 20U;
 
     /// What one connection may hold, both ways: a window of 64 KiB each, and its bookkeeping.
@@ -46,12 +46,12 @@ struct Counters {
 
 class Core;
 
-/// The IP stack that all hosts of the process share: ARP, IPv4, IPv6 with neighbour discovery, ICMP, UDP, TCP.
-/// It is Debian's lwIP, driven from the device thread without a thread of its own. lwIP's state is global, so
-/// there is at most one Stack at a time. Hosts, sockets and connections must not outlive it.
+/// The IP stack that all hosts of the process share: ARP, IPv4, IPv6 with neighbour discovery, ICMP, UDP,
+/// TCP. It is Debian's lwIP, driven from the device thread without a thread of its own. lwIP's state is
+/// global, so there is at most one Stack at a time. Hosts, sockets and connections must not outlive it.
 ///
-/// Its timers run only while a connection is open or a neighbour is being looked for; what has aged meanwhile is
-/// made up for when the next frame comes. Thread: device.
+/// Its timers run only while a connection is open or a neighbour is being looked for; what has aged meanwhile
+/// is made up for when the next frame comes. Thread: device.
 class Stack {
   public:
     /// All references must outlive this.

@@ -20,7 +20,8 @@ constexpr IpAddress kOther4 = IpAddress::v4(0x0a000003);
 constexpr IpAddress kOther6 = IpAddress::v6({0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3});
 
 HostConfig config(const wire::MacAddress& mac, const IpAddress& v4, const IpAddress& v6) {
-    return {.mac = mac, .ipv4 = IpPrefix{v4, 24}, .ipv4_gateway = {}, .ipv6 = {IpPrefix{v6, 64}}, .mtu = 1500};
+    return {
+        .mac = mac, .ipv4 = IpPrefix{v4, 24}, .ipv4_gateway = {}, .ipv6 = {IpPrefix{v6, 64}}, .mtu = 1500};
 }
 
 class TwoHosts : public ::testing::Test {
@@ -165,7 +166,8 @@ class Bounded : public ::testing::Test {
     World world{Limits{.memory = std::size_t{1} << 20U}};
     Host host{world.stack, world.host_port, config(kHostMac, kHost4, kHost6)};
     std::vector<std::unique_ptr<TcpConnection>> connections;
-    TcpListener listener{host, 7000, [this](auto connection) { connections.push_back(std::move(connection)); }};
+    TcpListener listener{host, 7000,
+                         [this](auto connection) { connections.push_back(std::move(connection)); }};
 };
 
 TEST_F(Bounded, ConnectionsAreNotAnsweredBeyondTheMemory) {

@@ -11,8 +11,8 @@
 namespace ernic::net::stack {
 namespace {
 
-/// A peer that has vanished is noticed after 30 s of silence and three questions. Without that a guest which was
-/// killed would keep its connections, and their timers, for ever.
+/// A peer that has vanished is noticed after 30 s of silence and three questions. Without that a guest which
+/// was killed would keep its connections, and their timers, for ever.
 constexpr u32_t kKeepIdle = 30'000;
 constexpr u32_t kKeepInterval = 5'000;
 constexpr u32_t kKeepCount = 3;
@@ -196,7 +196,8 @@ bool TcpConnection::all_acknowledged() const {
 std::size_t TcpConnection::write(Bytes data) {
     std::size_t size = std::min(data.size(), room());
     // Many small pieces use up lwIP's queue before its bytes; less may still fit into the last segment.
-    while (size != 0 && tcp_write(impl_->pcb, data.data(), static_cast<u16_t>(size), TCP_WRITE_FLAG_COPY) != ERR_OK) {
+    while (size != 0 &&
+           tcp_write(impl_->pcb, data.data(), static_cast<u16_t>(size), TCP_WRITE_FLAG_COPY) != ERR_OK) {
         size /= 2;
     }
     if (size != 0) {

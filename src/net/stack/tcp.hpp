@@ -12,8 +12,8 @@
 
 namespace ernic::net::stack {
 
-/// Who uses a connection. Every function may write to, shut down or destroy the connection. They are called from
-/// Stack::step() only, never from within a call of the user. Thread: device.
+/// Who uses a connection. Every function may write to, shut down or destroy the connection. They are called
+/// from Stack::step() only, never from within a call of the user. Thread: device.
 class TcpHandler {
   public:
     virtual ~TcpHandler() = default;
@@ -24,8 +24,8 @@ class TcpHandler {
     virtual void writable() {}
     /// The peer sends nothing more; writing is still possible.
     virtual void end_of_stream() {}
-    /// The connection is gone: both ends are done, the peer has reset it, or does not answer. What was received
-    /// before has been handed over; nothing can be written any more.
+    /// The connection is gone: both ends are done, the peer has reset it, or does not answer. What was
+    /// received before has been handed over; nothing can be written any more.
     virtual void closed() {}
 };
 
@@ -45,8 +45,8 @@ class TcpConnection {
     [[nodiscard]] Endpoint peer() const;
     [[nodiscard]] Endpoint local() const;
 
-    /// Queues a copy of as much of `data` as there is room for and sends what the peer's window allows. Returns how
-    /// many bytes; when fewer than wanted, writable() will be called.
+    /// Queues a copy of as much of `data` as there is room for and sends what the peer's window allows.
+    /// Returns how many bytes; when fewer than wanted, writable() will be called.
     std::size_t write(Bytes data);
     /// Bytes that write() would take now.
     [[nodiscard]] std::size_t room() const;
@@ -69,10 +69,9 @@ class TcpListener {
   public:
     struct Impl;
 
-    /// `handler` gets every new connection, from Stack::step(); it must not destroy the listener. Precondition:
-    /// nobody else listens on this port of the host. `host` must outlive this.
-    TcpListener(Host& host, std::uint16_t port,
-                std::function<void(std::unique_ptr<TcpConnection>)> handler);
+    /// `handler` gets every new connection, from Stack::step(); it must not destroy the listener.
+    /// Precondition: nobody else listens on this port of the host. `host` must outlive this.
+    TcpListener(Host& host, std::uint16_t port, std::function<void(std::unique_ptr<TcpConnection>)> handler);
     ~TcpListener();
     TcpListener(const TcpListener&) = delete;
     TcpListener& operator=(const TcpListener&) = delete;

@@ -32,7 +32,8 @@ void UdpSocket::Impl::on_received(void* self, udp_pcb* /*pcb*/, pbuf* packet, co
         pbuf_copy_partial(packet, socket.joined.data(), packet->tot_len, 0);
         data = socket.joined;
     }
-    socket.handler({.from = {from_lwip(*from), port}, .to = from_lwip(*ip_current_dest_addr()), .data = data});
+    socket.handler(
+        {.from = {from_lwip(*from), port}, .to = from_lwip(*ip_current_dest_addr()), .data = data});
     pbuf_free(packet);
 }
 

@@ -25,15 +25,15 @@ class UdpSocket {
     /// lwIP puts together a datagram from at most so many fragments.
     static constexpr std::size_t kMaxFragments = 10;
 
-    /// `handler` hears every datagram; it must not destroy the socket. Precondition: nobody else has this port
-    /// of the host. `host` must outlive this.
+    /// `handler` hears every datagram; it must not destroy the socket. Precondition: nobody else has this
+    /// port of the host. `host` must outlive this.
     UdpSocket(Host& host, std::uint16_t port, std::function<void(const Datagram&)> handler);
     ~UdpSocket();
     UdpSocket(const UdpSocket&) = delete;
     UdpSocket& operator=(const UdpSocket&) = delete;
 
-    /// Sends from address `from` of the host. Fails: false when it cannot be sent (no such own address, too long,
-    /// no memory, no way there).
+    /// Sends from address `from` of the host. Fails: false when it cannot be sent (no such own address, too
+    /// long, no memory, no way there).
     bool send(const IpAddress& from, const Endpoint& to, Bytes data);
 
   private:
