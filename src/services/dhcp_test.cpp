@@ -20,10 +20,10 @@ constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr IpAddress kServer = IpAddress::v4(0x0a000001);
 constexpr IpAddress kFirst = IpAddress::v4(0x0a000064);
 constexpr IpAddress kLast = IpAddress::v4(0x0a000066);
-constexpr wire::MacAddress kClient{{2, 0, 0, 0, 0, 0x10}};
+constexpr wire::MacAddress kClient{{2, 0, 0, 0, 1, 0x10}};
 
 wire::MacAddress client(std::uint8_t number) {
-    return {{2, 0, 0, 0, 0, number}};
+    return {{2, 0, 0, 0, 1, number}};
 }
 
 IpAddress lease(std::uint32_t number) {

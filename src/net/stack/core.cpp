@@ -23,7 +23,7 @@ constexpr std::size_t kQueue = 1024;
 /// What one step may cost: some 50 us of copying and checking.
 constexpr std::size_t kFramesPerStep = 16;
 constexpr std::size_t kBytesPerStep = std::size_t{64} << 10U;
-constexpr std::size_t kDispatchesPerStep = 16;
+constexpr std::size_t kDispatchesPerStep = 4;
 /// As much of a frame as the filter looks at.
 constexpr std::size_t kFilterHead = 128;
 /// Ethernet header 14: this aligns the IP header.
