@@ -181,6 +181,11 @@ void Core::queue(Bytes head, std::size_t size, const std::function<void(MutableB
             counters_.malformed.add();
             return;
     }
+    if (owner_of(what.source) != nullptr) {
+        // lwIP would hand its answer from host to host by a thread that does not run, and end the process.
+        counters_.unwanted.add();
+        return;
+    }
     if (what.opens_connection && !connection_allowed()) {
         counters_.connections_refused.add();
         return;

@@ -14,6 +14,10 @@ constexpr IpAddress kAllNodes = IpAddress::v6({0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 
 constexpr Classified take() {
     return {.verdict = Verdict::Take};
 }
+constexpr Classified from(const IpAddress& source, Classified what) {
+    what.source = source;
+    return what;
+}
 constexpr Classified not_for_us() {
     return {.verdict = Verdict::NotForUs};
 }
@@ -48,7 +52,7 @@ Classified classify_arp(Bytes body, const HostAddresses& host) {
     }
     const IpAddress sender = IpAddress::v4(arp->sender_ip.get());
     // A probe for a duplicate (RFC 5227) comes from 0.0.0.0, and shall hear that the address is taken.
-    return sender.unspecified() || plausible_source(sender, host) ? take() : unwanted();
+    return sender.unspecified() || plausible_source(sender, host) ? from(sender, take()) : unwanted();
 }
 
 /// A transport header that starts a packet (`first`), or the middle of a fragmented one.
@@ -102,8 +106,9 @@ Classified classify_ipv4(Bytes body, std::size_t size, const HostAddresses& host
     if (ip->protocol == wire::kIpProtocolTcp && (fragment & wire::kIpv4FragmentMask) != 0) {
         return unwanted();
     }
-    return classify_transport(ip->protocol, (fragment & wire::kIpv4FragmentOffsetMask) == 0,
-                              body.subspan(sizeof *ip));
+    const bool first = (fragment & wire::kIpv4FragmentOffsetMask) == 0;
+    return from(IpAddress::v4(ip->source.get()),
+                classify_transport(ip->protocol, first, body.subspan(sizeof *ip)));
 }
 
 /// Neighbour discovery that hosts need. Routers, prefixes and redirects of a segment are not for us.
@@ -139,7 +144,7 @@ Classified classify_ipv6(Bytes body, std::size_t size, const HostAddresses& host
     if (ip->next_header == wire::kIpProtocolIcmpv6 && !payload.empty()) {
         const auto type = std::to_integer<std::uint8_t>(payload.front());
         if (type == wire::kIcmpv6NeighbourSolicitation || type == wire::kIcmpv6NeighbourAdvertisement) {
-            return classify_discovery(payload, source, destination, host);
+            return from(source, classify_discovery(payload, source, destination, host));
         }
     }
     if (destination == kAllNodes && ip->next_header == wire::kIpProtocolHopByHop) {
@@ -151,7 +156,7 @@ Classified classify_ipv6(Bytes body, std::size_t size, const HostAddresses& host
                            std::to_integer<std::uint8_t>(payload[1]) == 0 &&
                            std::to_integer<std::uint8_t>(payload[kHopByHop]) == kListenerQuery;
         return query && plausible_source(source, host)
-                   ? Classified{.verdict = Verdict::Take, .listener_query = true}
+                   ? Classified{.verdict = Verdict::Take, .source = source, .listener_query = true}
                    : not_for_us();
     }
     if (!host.owns(destination)) {
@@ -169,10 +174,12 @@ Classified classify_ipv6(Bytes body, std::size_t size, const HostAddresses& host
             return unwanted();
         }
         const bool first = (fragment->offset_flags.get() & wire::kIpv6FragmentOffsetMask) == 0;
-        return classify_transport(fragment->next_header, first, payload.subspan(sizeof *fragment));
+        return from(source,
+                    classify_transport(fragment->next_header, first, payload.subspan(sizeof *fragment)));
     }
-    return ip->next_header == wire::kIpProtocolIcmp ? unwanted()
-                                                    : classify_transport(ip->next_header, true, payload);
+    return ip->next_header == wire::kIpProtocolIcmp
+               ? unwanted()
+               : from(source, classify_transport(ip->next_header, true, payload));
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ enum class Verdict : std::uint8_t {
 
 struct Classified {
     Verdict verdict = Verdict::Malformed;
+    /// Of what is taken.
+    IpAddress source{};
     /// Asks for a connection (TCP SYN).
     bool opens_connection = false;
     /// A multicast listener query (RFC 2710), which wants an answer.

@@ -79,6 +79,18 @@ TEST_F(TwoHosts, NeitherTakesWhatIsForTheOther) {
     EXPECT_TRUE(world.ask(arp(question, wire::kArpRequest)).empty()) << "asked by unicast of the wrong one";
 }
 
+/// lwIP would want to loop the answer back, by a thread that does not run, and abort().
+TEST_F(TwoHosts, APacketInTheNameOfTheOtherIsDropped) {
+    for (Addressing to : {first(), first6()}) {
+        to.source = to.source.is_v4() ? kOther4 : kOther6;
+        TcpFields syn{.destination_port = 4242, .flags = wire::kTcpSyn};
+        EXPECT_TRUE(world.ask(tcp(to, syn)).empty());
+        EXPECT_TRUE(world.ask(udp(to, 5000, 4242, text("x"))).empty());
+        EXPECT_TRUE(world.ask(icmp_echo(to, text("x"))).empty());
+    }
+    EXPECT_EQ(world.counters.unwanted.value(), 6U);
+}
+
 TEST_F(TwoHosts, MayListenOnTheSamePort) {
     int here = 0;
     int there = 0;
