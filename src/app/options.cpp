@@ -25,8 +25,8 @@ using Words = std::vector<std::string>;
 
 /// The words as typed, a list per option.
 struct RawOptions {
-    Words socket, socket_group, backend, tap, mac, stats_file, stats_interval, pcap, log_file, log_level,
-        sandbox, busy_poll, fault;
+    Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval,
+        pcap, log_file, log_level, sandbox, busy_poll, fault;
     bool verbose = false;
 };
 
@@ -56,6 +56,16 @@ class Parser {
               "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
               "MODE preserve, "
               "zeros,\nones, increment, decrement, alternate or random");
+        value("--target", raw_.target, "SPEC",
+              "A service on the segment; may be given several "
+              "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
+              "[,mac=MAC][,mtu=N]");
+        value("--dhcp", raw_.dhcp, "RANGE",
+              "Lease IPv4 addresses: "
+              "FIRST-LAST[,prefix=N][,ip=ADDRESS]\n[,router=ADDRESS][,dns=ADDRESS][,mtu=N]"
+              "[,lease=SECONDS][,mac=MAC]");
+        value("--stack-memory", raw_.stack_memory, "MIB",
+              "Memory of all services' connections (default: 32)");
         value("-T,--tap", raw_.tap, "IF", "Existing TAP interface of the host that Ethernet frames go to");
         value("-m,--mac", raw_.mac, "MAC", "MAC address of the card\n(default: made from the socket path)");
         value("-S,--stats-file", raw_.stats_file, "FILE", "Write statistics here as JSON");
@@ -169,7 +179,7 @@ class Parser {
                     return refuse(fmt::format("option '{}' needs a value that is not empty", name));
                 }
             }
-            if (option->results().size() > 1 && name != "--fault") {
+            if (option->results().size() > 1 && name != "--fault" && name != "--target") {
                 return refuse(fmt::format("option '{}' is given {} times: give it once", name,
                                           option->results().size()));
             }
@@ -245,10 +255,11 @@ std::optional<Farewell> read_level(const RawOptions& raw, const Environment& env
     return std::nullopt;
 }
 
-wire::MacAddress default_mac(const std::string& socket_path) {
+/// What addresses are made from: the same for every way to write a path.
+std::string absolute_path(const std::string& socket_path) {
     std::error_code problem;
     const std::filesystem::path absolute = std::filesystem::absolute(socket_path, problem);
-    return mac_of_path(problem ? socket_path : absolute.lexically_normal().string());
+    return problem ? socket_path : absolute.lexically_normal().string();
 }
 
 /// Options whose value one function reads. Fails: the farewell of the first that is wrong.
@@ -316,8 +327,14 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
     if (auto farewell = read_paths(parser.raw(), environment, options)) {
         return *farewell;
     }
+    const std::string path = absolute_path(options.socket_path);
     if (parser.raw().mac.empty()) {
-        options.mac = default_mac(options.socket_path);
+        options.mac = mac_of_path(path);
+    }
+    const RawOptions& raw = parser.raw();
+    if (auto farewell = store(parse_services({raw.target, raw.dhcp, raw.stack_memory}, options.mac, path),
+                              options.services)) {
+        return *farewell;
     }
     return options;
 }

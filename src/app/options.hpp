@@ -11,6 +11,7 @@
 
 #include "app/backend_spec.hpp"
 #include "app/capture_spec.hpp"
+#include "app/service_options.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "net/fault_spec.hpp"
@@ -30,6 +31,7 @@ struct Options {
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     CaptureSpec capture;
     std::vector<net::FaultSpec> faults;
+    ServiceOptions services;
     std::string log_file;  ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/services.hpp"
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
 #include "net/faults.hpp"
@@ -44,6 +45,7 @@ nlohmann::json identity(const Options& options) {
 ///
 ///     VMM == socket == server <- pci::Host / pci::Function -> card -> RDMA half -> segment
 ///                                      card <-> guest port == bridge == TAP port <-> TAP
+///                                                               == their ports <-> services
 ///     faults == segment and bridge; link -> card
 struct Instance::Parts {
     Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
@@ -51,6 +53,7 @@ struct Instance::Parts {
         : segment(options.backend.mode, &loop.clock()),
           guest_port(segment.bridge(), "guest"),
           tap_port(segment.bridge(), "tap"),
+          services(loop, registry, segment.bridge(), options.services, log),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           faults(segment, link, loop, log.named("faults")),
           card({.mac = options.mac, .profile = {}, .sink = &guest_port}, server, loop, registry, log) {
@@ -68,7 +71,8 @@ struct Instance::Parts {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
             tap->on_link([this](bool up) { link.set(net::Link::Source::Cable, up); });
         }
-        link.set(net::Link::Source::Cable, tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
+        link.set(net::Link::Source::Cable,
+                 tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None || options.services.any());
         for (const net::FaultSpec& fault : options.faults) {
             faults.add(fault);
         }
@@ -90,6 +94,7 @@ struct Instance::Parts {
     net::Segment segment;
     net::FramePort guest_port;
     net::FramePort tap_port;
+    Services services;
     net::TapCounters tap_counters;
     vfio_user::Server server;
     net::Link link;
@@ -101,7 +106,10 @@ struct Instance::Parts {
 Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
                    const log::Logger& log, std::optional<net::TapDevice> tap)
     : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap))) {
-    loop.set_worker([this] { return parts_->card.step(); });
+    loop.set_worker([this] {
+        const bool more = parts_->card.step();
+        return parts_->services.step() || more;
+    });
     loop.set_poller([this] {
         const bool frames = parts_->tap && parts_->tap->read_frames();
         return parts_->server.poll() || frames;

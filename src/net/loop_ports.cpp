@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "mem/guest_memory.hpp"
 #include "net/segmentation.hpp"
@@ -21,7 +22,7 @@ wire::EthernetHeader turned(const wire::EthernetHeader& header) {
 
 }  // namespace
 
-NullPort::NullPort(Bridge& bridge) : port_(bridge, "null"), buffer_(kLongest) {
+NullPort::NullPort(Bridge& bridge, std::string name) : port_(bridge, std::move(name)), buffer_(kLongest) {
     port_.connect(this);
 }
 
@@ -33,7 +34,8 @@ void NullPort::transmit(const Frame& frame) {
     mem::copy(MutableBytes(buffer_), frame.data);
 }
 
-ReflectPort::ReflectPort(Bridge& bridge, const wire::MacAddress& mac) : port_(bridge, "reflect"), mac_(mac) {
+ReflectPort::ReflectPort(Bridge& bridge, std::string name, const wire::MacAddress& mac)
+    : port_(bridge, std::move(name)), mac_(mac) {
     port_.connect(this);
 }
 

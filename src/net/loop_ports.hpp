@@ -16,8 +16,8 @@ namespace ernic::net {
 /// guest memory, and that is all. Thread: device.
 class NullPort final : public FrameSink {
   public:
-    /// `bridge` must outlive the port.
-    explicit NullPort(Bridge& bridge);
+    /// `bridge` must outlive the port; `name` is part of the names of its numbers.
+    NullPort(Bridge& bridge, std::string name);
     ~NullPort() override;
     NullPort(const NullPort&) = delete;
     NullPort& operator=(const NullPort&) = delete;
@@ -35,8 +35,8 @@ class NullPort final : public FrameSink {
 /// addresses are dropped, so that it does not answer what the bridge floods. Thread: device.
 class ReflectPort final : public FrameSink {
   public:
-    /// `bridge` must outlive the port.
-    ReflectPort(Bridge& bridge, const wire::MacAddress& mac);
+    /// As NullPort.
+    ReflectPort(Bridge& bridge, std::string name, const wire::MacAddress& mac);
     ~ReflectPort() override;
     ReflectPort(const ReflectPort&) = delete;
     ReflectPort& operator=(const ReflectPort&) = delete;

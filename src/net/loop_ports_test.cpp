@@ -72,7 +72,7 @@ class LoopPorts : public testing::Test {
     FakeClock clock;
     Bridge bridge{&clock};
     FramePort port{bridge, "guest"};
-    ReflectPort mirror{bridge, kMirror};
+    ReflectPort mirror{bridge, "reflect", kMirror};
     Guest guest;
 };
 
@@ -109,7 +109,7 @@ TEST_F(LoopPorts, NothingElseComesBack) {
 }
 
 TEST_F(LoopPorts, TwoMirrorsDoNotThrowAFrameToAndFroForEver) {
-    ReflectPort second(bridge, kOther);
+    ReflectPort second(bridge, "reflect2", kOther);
     send(frame_to(kOther, kGuest));  // the bridge knows now where the second one is
     ASSERT_EQ(guest.frames.size(), 1U);
     // A frame in its name, kept back by a fault until then.
@@ -123,7 +123,7 @@ TEST_F(LoopPorts, TwoMirrorsDoNotThrowAFrameToAndFroForEver) {
 }
 
 TEST_F(LoopPorts, TheNullPortTakesEverything) {
-    NullPort null(bridge);
+    NullPort null(bridge, "null");
     std::vector<std::byte> large(70'000);
     std::memcpy(large.data(), frame_to(kOther, kGuest).data(), 64);
     send(large);
