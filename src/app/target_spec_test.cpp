@@ -36,7 +36,8 @@ TEST(ParseTarget, ReadsAllSettings) {
 }
 
 TEST(ParseTarget, ABadSpellingIsRefusedWithTheNearestOne) {
-    EXPECT_EQ(refused("ecko:ip=10.0.0.2/24"), "unknown target 'ecko': did you mean 'echo'? (valid: echo)");
+    EXPECT_EQ(refused("ecko:ip=10.0.0.2/24"),
+              "unknown target 'ecko': did you mean 'echo'? (valid: echo, null, reflect)");
     EXPECT_EQ(refused("echo:ip=10.0.0.2/24,mto=9000"),
               "unknown echo option 'mto': did you mean 'mtu'? (valid: ip, gw, mac, mtu)");
     EXPECT_EQ(refused("echo:"), refused("echo"));
@@ -114,7 +115,7 @@ TEST(ParseServices, NothingMayBeThereTwice) {
     EXPECT_FALSE(parse(std::vector<std::string>(17, "echo:ip=10.0.0.2/24")));
 }
 
-TEST(TargetSpec, PortsWithoutAHost) {
+TEST(ParseTarget, PortsWithoutAHost) {
     EXPECT_EQ(parse_target("null").value().kind, TargetSpec::Kind::Null);
     EXPECT_EQ(parse_target("reflect").value().kind, TargetSpec::Kind::Reflect);
     EXPECT_TRUE(parse_target("reflect").value().host.mac.zero());
