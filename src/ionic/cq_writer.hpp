@@ -48,6 +48,14 @@ class CompletionQueue {
     /// Page table entries held for the ring.
     [[nodiscard]] std::size_t page_entries() const { return ring_.page_entries(); }
 
+    /// The newest notify event of this queue in its event queue, and whether another one is to follow it
+    /// (RdmaObjects::notify).
+    struct Notice {
+        std::uint64_t number = 0;
+        bool owed = false;
+    };
+    Notice notice;
+
   private:
     mem::GuestMemory& memory_;
     mem::Ring ring_;

@@ -33,6 +33,20 @@ std::optional<std::uint16_t> vlan_of(const TxDescriptor& descriptor) {
     return descriptor.vlan_tci.get();
 }
 
+/// Hands frames on and takes what that costs out of a budget.
+class MeteredSink final : public net::FrameSink {
+  public:
+    MeteredSink(net::FrameSink& sink, TransmitBudget& budget) : sink_(sink), budget_(budget) {}
+    void transmit(const net::Frame& frame) override {
+        budget_.take(frame.data.bytes() + kTxWorkPerFrame);
+        sink_.transmit(frame);
+    }
+
+  private:
+    net::FrameSink& sink_;
+    TransmitBudget& budget_;
+};
+
 }  // namespace
 
 TxQueue::TxQueue(const QueueConfig& config, const EthContext& context)
@@ -44,20 +58,22 @@ TxQueue::TxQueue(const QueueConfig& config, const EthContext& context)
       enabled_(config.starts_enabled) {
 }
 
-bool TxQueue::process(net::FrameSink& sink, std::uint32_t budget) {
+bool TxQueue::process(net::FrameSink& unmetered, TransmitBudget& budget) {
     if (!enabled_ || broken_ || !context_.memory.enabled()) {
         return false;
     }
+    MeteredSink sink(unmetered, budget);
     std::optional<std::uint16_t> finished;
     std::uint32_t beyond = kTsoDescriptorsBeyondStep;
     while (!descriptors_.empty()) {
-        if (budget != 0) {
-            --budget;
-        } else if (run_.open && beyond != 0) {
+        if (budget.spent()) {
+            const bool in_one_piece = run_.open && run_.segments_sent == 0;
+            if (!in_one_piece || beyond == 0) {
+                break;
+            }
             --beyond;
-        } else {
-            break;
         }
+        budget.take(kTxWorkPerDescriptor);
         const auto descriptor = descriptors_.fetch<TxDescriptor>(context_.memory);
         if (!descriptor) {
             context_.stats.add(LifStat::TxDescriptorFetchError);

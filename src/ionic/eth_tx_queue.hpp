@@ -16,6 +16,17 @@
 
 namespace ernic::ionic {
 
+/// What is left of a step that all transmit queues share, in bytes copied.
+class TransmitBudget {
+  public:
+    explicit TransmitBudget(std::uint64_t work) : left_(work) {}
+    [[nodiscard]] bool spent() const { return left_ == 0; }
+    void take(std::uint64_t work) { left_ -= work < left_ ? work : left_; }
+
+  private:
+    std::uint64_t left_;
+};
+
 /// One transmit ring: turns descriptors into frames for a net::FrameSink and completes them in batches. Host
 /// addresses are never kept from one process() to the next, because the DMA map may change in between.
 /// Thread: device.
@@ -30,8 +41,8 @@ class TxQueue {
     /// Remembered while disabled.
     void doorbell(std::uint16_t producer) { descriptors_.produced(producer); }
 
-    /// Consumes at most `budget` descriptors; true when some are left.
-    bool process(net::FrameSink& sink, std::uint32_t budget);
+    /// Consumes descriptors until `budget` is spent, and little beyond it; true when some are left.
+    bool process(net::FrameSink& sink, TransmitBudget& budget);
 
   private:
     /// A TSO run: the descriptors of one packet, each holding one segment.

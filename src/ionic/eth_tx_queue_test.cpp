@@ -272,6 +272,52 @@ TEST_F(TxQueueTest, ARunGoesOnBeyondTheBudgetOfAStep) {
     EXPECT_EQ(frames().back().data.size(), 45U * kMss);
 }
 
+TEST_F(TxQueueTest, AllQueuesShareTheBudgetOfAStepAndTakeTurns) {
+    constexpr std::uint32_t kQueues = 4;
+    constexpr std::size_t kSize = 9000;
+    driver.open(kQueues, 8);
+    for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
+        for (int i = 0; i < 200; ++i) {
+            driver.post(driver.tx[queue], descriptor(w::TxOpcode::Plain, buffer, kSize - queue));
+        }
+        driver.ring(driver.tx[queue]);
+    }
+    std::size_t done = 0;
+    for (std::uint32_t step = 0; step < 2 * kQueues; ++step) {
+        ASSERT_TRUE(card.step());
+        const auto fresh = std::span(frames()).subspan(done);
+        ASSERT_FALSE(fresh.empty());
+        EXPECT_LE(fresh.size(), 16U) << "each may be a system call";
+        EXPECT_EQ(fresh.front().data.size(), kSize - step % kQueues) << "the next queue's turn";
+        done = frames().size();
+    }
+    driver.run();
+    EXPECT_EQ(frames().size(), 200U * kQueues);
+}
+
+TEST_F(TxQueueTest, AStepHandsOnABoundedNumberOfBytes) {
+    driver.open(4, 8);
+    for (std::uint32_t queue = 0; queue < 4; ++queue) {
+        for (std::uint32_t i = 0; i < 200; ++i) {  // one packet without an end, far longer than any stack's
+            auto made = tso(buffer, i == 0 ? kHeader + 9000 : 9000, i == 0, false);
+            made.offset_or_mss.set(9000);
+            driver.post(driver.tx[queue], made);
+        }
+        driver.ring(driver.tx[queue]);
+    }
+    std::size_t done = 0;
+    for (bool more = true; more;) {
+        more = card.step();
+        std::size_t bytes_seen = 0;
+        for (const auto& frame : std::span(frames()).subspan(done)) {
+            bytes_seen += frame.data.size();
+        }
+        done = frames().size();
+        EXPECT_LE(bytes_seen, 256U * 1024 + 2 * kMaxTsoChunk);
+    }
+    EXPECT_GT(done, 100U);
+}
+
 TEST_F(TxQueueTest, DisabledQueueRemembersItsDoorbell) {
     driver.control(w::LogicalQueue::Tx, 0, w::QueueOperation::Disable);
     send(descriptor(w::TxOpcode::Plain, buffer, 60));

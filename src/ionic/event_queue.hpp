@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/log.hpp"
 #include "ionic/interrupts.hpp"
@@ -35,9 +39,21 @@ class EventQueue {
           losses_(losses) {}
 
     /// Makes one event visible, then raises the vector. `word` is made by wire::ionic_rdma::event_word.
-    /// Fails: an event beyond kParked waiting ones, or for a ring that is not in memory, is lost, counted and
-    /// logged.
-    void post(std::uint32_t word);
+    /// Returns its number, for unread(). Fails: an event beyond kParked waiting ones, or for a ring that is
+    /// not in memory, is lost, counted and logged; nullopt.
+    std::optional<std::uint64_t> post(std::uint32_t word);
+
+    /// False when the driver has certainly read the event with this number. Numbers start at 1.
+    [[nodiscard]] bool unread(std::uint64_t number) const { return number > read_; }
+
+    /// Remembers a completion queue whose next event has to wait until its last one has been read: what a
+    /// program makes of its own queues must not crowd out the events of others. Precondition: it does not
+    /// wait here already, and its last event is unread, so that serviced() will come.
+    void defer(std::uint32_t cq_id) { deferred_.push_back(cq_id); }
+    void forget(std::uint32_t cq_id) {
+        deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), cq_id), deferred_.end());
+    }
+    [[nodiscard]] std::vector<std::uint32_t> take_deferred() { return std::exchange(deferred_, {}); }
 
     /// The driver has read everything posted before now (its vector was unmasked).
     void serviced();
@@ -46,7 +62,8 @@ class EventQueue {
 
   private:
     static constexpr std::size_t kParked = 65536;
-    void write(std::uint32_t word);
+    /// False when the ring's memory is gone.
+    bool write(std::uint32_t word);
     void lose(std::uint32_t word, const char* reason);
 
     mem::GuestMemory& memory_;
@@ -56,6 +73,11 @@ class EventQueue {
     std::uint32_t producer_ = 0;
     std::uint32_t serviced_ = 0;
     std::deque<std::uint32_t> parked_;
+    /// Events that have left `parked_` or never were in it, and how many of them the driver has read. Unlike
+    /// `producer_` this counts a parked event that could not be written, so that numbers stay true.
+    std::uint64_t passed_ = 0;
+    std::uint64_t read_ = 0;
+    std::vector<std::uint32_t> deferred_;
     Losses& losses_;
 };
 

@@ -54,6 +54,27 @@ TEST_F(EventQueueTest, WhatDoesNotFitWaitsUntilTheDriverHasRead) {
     EXPECT_EQ(losses.events.value(), 0U);
 }
 
+TEST_F(EventQueueTest, AnEventIsUnreadUntilTheDriverHasSeenItInTheRing) {
+    EventQueue queue = make(base);
+    EXPECT_FALSE(queue.unread(0));
+    std::uint64_t last = 0;
+    for (std::uint32_t i = 0; i < kDepth; ++i) {
+        last = queue.post(i << 8U).value();
+    }
+    EXPECT_TRUE(queue.unread(1));
+    queue.serviced();
+    EXPECT_FALSE(queue.unread(last - 1));
+    EXPECT_TRUE(queue.unread(last)) << "it had to wait for room";
+    queue.serviced();
+    EXPECT_FALSE(queue.unread(last));
+}
+
+TEST_F(EventQueueTest, ALostEventHoldsNobodyBack) {
+    EventQueue queue = make(std::uint64_t{1} << 60U);
+    EXPECT_FALSE(queue.post(0x100).has_value());
+    EXPECT_FALSE(queue.unread(0));
+}
+
 TEST_F(EventQueueTest, EventsOfADriverThatNeverReadsAreLostCountedAndToldOnce) {
     EventQueue queue = make(base);
     constexpr std::uint32_t kMostWaiting = 65536 + kDepth - 1;

@@ -197,9 +197,13 @@ bool Lif::step_transmit() {
     if (!memory_.enabled()) {
         return false;  // rung queues wait for bus mastering
     }
-    for (std::uint64_t queues = tx_pending_; queues != 0; queues &= queues - 1) {
-        const auto index = static_cast<std::size_t>(std::countr_zero(queues));
-        if (!tx_[index] || !tx_[index]->process(sink_, kTxDescriptorsPerStep)) {
+    TransmitBudget budget(kTxWorkPerStep);
+    while (tx_pending_ != 0 && !budget.spent()) {
+        // The next one with work, from the turn on and then from the beginning.
+        const std::uint64_t behind = tx_pending_ & ~std::uint64_t{0} << tx_turn_;
+        const auto index = static_cast<std::uint32_t>(std::countr_zero(behind != 0 ? behind : tx_pending_));
+        tx_turn_ = (index + 1) % kMaxTxQueues;
+        if (!tx_[index] || !tx_[index]->process(sink_, budget)) {
             tx_pending_ &= ~(std::uint64_t{1} << index);
         }
     }

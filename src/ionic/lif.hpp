@@ -117,6 +117,8 @@ class Lif {
     bool admin_pending_ = false;
     /// Bit i: transmit queue i may have work.
     std::uint64_t tx_pending_ = 0;
+    /// The transmit queue whose turn it is.
+    std::uint32_t tx_turn_ = 0;
 };
 
 }  // namespace ernic::ionic

@@ -14,11 +14,18 @@ inline constexpr std::uint8_t kMaxRingSizeLog2 = 16;
 /// Rings lie in page-aligned memory (ionic 7.2, ionic_qcq_alloc).
 inline constexpr std::uint64_t kRingAlignment = 4096;
 
-/// Work of one step and queue before the event loop looks at its socket again: some 100 µs each.
+/// Admin commands of one step, some 100 µs.
 inline constexpr std::uint32_t kAdminCommandsPerStep = 16;
-inline constexpr std::uint32_t kTxDescriptorsPerStep = 64;
+/// What all transmit queues together may do in one step, in bytes copied: about 50 µs, and the event loop
+/// looks at the time after each step.
+inline constexpr std::uint64_t kTxWorkPerStep = std::uint64_t{256} * 1024;
+/// What handing a frame on costs beside its bytes: a system call of two microseconds or so at a TAP.
+inline constexpr std::uint64_t kTxWorkPerFrame = std::uint64_t{16} * 1024;
+/// What reading a descriptor and finding its memory costs.
+inline constexpr std::uint64_t kTxWorkPerDescriptor = 512;
 
-/// A TSO packet is handed on in one piece, so its run of descriptors may go on beyond the budget of a step.
+/// A TSO packet is handed on in one piece, so its run of descriptors may go on beyond the budget of a step
+/// until that piece is full.
 inline constexpr std::uint32_t kTsoDescriptorsBeyondStep = 128;
 /// Headers of a TSO packet: Ethernet, VLAN, IPv6 with options and TCP with options, twice for a tunnel.
 inline constexpr std::size_t kMaxTsoHeader = 256;

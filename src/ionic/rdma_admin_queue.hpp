@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/log.hpp"
 #include "ionic/rdma_commands.hpp"
@@ -29,10 +32,18 @@ class RdmaAdminQueue {
 
     void doorbell(std::uint16_t producer_index);
 
-    /// Runs one command if there is one and its completion has room; true when it ran one.
-    bool step();
+    enum class Progress : std::uint8_t {
+        Idle,     ///< there was no command, or no room for its completion
+        Partial,  ///< the command goes on with the next step
+        Done,
+    };
+    /// Runs one command, or a piece of it.
+    Progress step();
 
   private:
+    /// Reads the next command. Fails: false when it is not there as a whole.
+    bool fetch();
+
     RdmaObjects& objects_;
     RdmaCommands& commands_;
     log::Logger log_;
@@ -42,6 +53,14 @@ class RdmaAdminQueue {
     mem::Ring ring_;
     std::uint32_t producer_ = 0;
     std::uint32_t consumer_ = 0;
+    /// The command under way: its copy, which the guest cannot change any more, and how much of it is body
+    /// (nullopt: more than can be), and the slots it takes.
+    bool running_ = false;
+    std::array<std::byte, 2 * wire::ionic_rdma::kAdminSlotSize> slots_{};
+    wire::ionic_rdma::AdminHeader header_{};
+    std::optional<std::size_t> body_size_;
+    std::uint32_t used_ = 0;
+    RdmaCommands::Tables tables_;
 };
 
 }  // namespace ernic::ionic

@@ -22,9 +22,10 @@ constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::uint8_t kAdminStrideLog2 = 6;
 /// Admin commands per step and queue: each takes a few microseconds.
 constexpr int kCommandsPerStep = 4;
-/// Copying this many page table entries takes about 100 µs; the command that passes it is the last one of its
-/// step.
+/// All admin queues together end a step after this many page table entries or this time, which depends on
+/// how long the host takes for a page fault, give or take a piece of a table.
 constexpr std::uint64_t kTableEntriesPerStep = 32 * 1024;
+constexpr Nanoseconds kCommandTimePerStep = 50'000;
 
 std::uint32_t id_of(const wire::ionic::RdmaQueueCommand& command) {
     return command.qid_ver.get() & 0xffffffU;
@@ -44,6 +45,7 @@ RdmaCard::RdmaCard(const RdmaProfile& profile, wire::MacAddress mac, pci::Host& 
                    EventLoop& loop, net::Segment& segment, metrics::Registry& registry,
                    const log::Logger& log)
     : profile_(profile),
+      loop_(loop),
       log_(log.named("rdma")),
       event_losses_{{}, {}, log_},
       engine_(
@@ -163,7 +165,7 @@ void RdmaCard::doorbell(std::uint8_t queue_type, std::uint32_t dbid, std::uint64
                 break;
             }
             if (cq->doorbell(bell.ring(), bell.index())) {
-                objects_.notify(*cq, rdma_wire::CqEvent::Notify);
+                objects_.notify(*cq);
             }
             return;
         }
@@ -182,17 +184,34 @@ void RdmaCard::doorbell(std::uint8_t queue_type, std::uint32_t dbid, std::uint64
 }
 
 bool RdmaCard::step() {
+    // What has been destroyed is given back before anything new is made, or a guest that makes and destroys
+    // quickly would take more of the host's memory than it was offered.
+    const bool more = objects_.give_back() || step_commands();
+    return engine_.step() || more;
+}
+
+bool RdmaCard::step_commands() {
     bool more = false;
+    const Nanoseconds end = loop_.clock().now() + kCommandTimePerStep;
     const std::uint64_t enough = commands_.entries_read() + kTableEntriesPerStep;
-    for (const auto& queue : admin_queues_) {
+    for (std::size_t i = 0; i < admin_queues_.size(); ++i) {
+        const std::size_t index = (admin_turn_ + i) % admin_queues_.size();
+        const auto& queue = admin_queues_[index];
         int left = kCommandsPerStep;
-        while (queue && left > 0 && commands_.entries_read() < enough && queue->step()) {
-            --left;
+        while (queue && left > 0) {
+            const auto progress = queue->step();
+            if (progress == RdmaAdminQueue::Progress::Idle) {
+                break;
+            }
+            left -= progress == RdmaAdminQueue::Progress::Done ? 1 : 0;
+            if (commands_.entries_read() >= enough || loop_.clock().now() >= end) {
+                admin_turn_ = index + 1;
+                return true;
+            }
         }
         more = more || left == 0;
     }
-    more = more || commands_.entries_read() >= enough;
-    return engine_.step() || more;
+    return more;
 }
 
 }  // namespace ernic::ionic

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,7 +45,11 @@ class RdmaCard final : public RdmaDevice {
     wire::ionic::Status create_completion_queue(const wire::ionic::RdmaQueueCommand& command);
     wire::ionic::Status create_admin_queue(const wire::ionic::RdmaQueueCommand& command);
 
+    /// Admin commands until they have had their share of a step; true while there are more.
+    bool step_commands();
+
     RdmaProfile profile_;
+    EventLoop& loop_;
     log::Logger log_;
     log::Limiter admin_limiter_;
     EventQueue::Losses event_losses_;
@@ -52,6 +57,8 @@ class RdmaCard final : public RdmaDevice {
     RdmaObjects objects_;
     RdmaCommands commands_;
     std::vector<std::unique_ptr<RdmaAdminQueue>> admin_queues_;
+    /// The admin queue whose turn it is.
+    std::size_t admin_turn_ = 0;
 };
 
 }  // namespace ernic::ionic

@@ -27,10 +27,12 @@ constexpr std::uint8_t kTypeUd = 3;
 constexpr std::uint8_t kMinWqeStrideLog2 = 6;
 constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::size_t kMaxHeader = 66;
+/// Page table entries copied at once: four fresh pages of host memory, which may cost a page fault each.
+constexpr std::size_t kEntriesAtOnce = 2048;
 
 /// Reads the body as T and passes it on; a body of another length is a broken command.
 template <typename T, typename Run>
-Status with(Bytes body, Run run) {
+std::optional<Status> with(Bytes body, Run run) {
     const auto command = read_value<T>(body);
     if (!command || body.size() != sizeof(T)) {
         return Status::BadCommand;
@@ -46,38 +48,57 @@ std::uint64_t pages_of(const rdma_wire::RingGeometry& geometry) {
 
 }  // namespace
 
-std::optional<mem::PageList> RdmaCommands::read_pages(std::uint32_t map_count, std::uint64_t needed,
-                                                      mem::Iova address, std::uint8_t page_size_log2) {
-    if (map_count <= 1) {
-        return mem::PageList::contiguous(address);
-    }
-    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(map_count, needed));
-    if (count > rdma::kMaxTableEntries) {
-        return std::nullopt;
-    }
-    entries_read_ += count;
-    return mem::PageList::from_table(objects_.memory(), address, count, page_size_log2);
+RdmaCommands::Map RdmaCommands::map_of(std::uint32_t map_count, std::uint64_t needed, le64 address,
+                                       std::uint8_t page_size_log2) {
+    // A table stays one when a single entry of it is needed.
+    const std::uint64_t count =
+        map_count <= 1 ? map_count : std::max<std::uint64_t>(std::min<std::uint64_t>(map_count, needed), 1);
+    return {map_count > 1, static_cast<std::uint32_t>(count), mem::Iova{address.get()}, page_size_log2};
 }
 
-std::optional<mem::Ring> RdmaCommands::read_ring(const rdma_wire::RingGeometry& geometry,
-                                                 std::uint32_t map_count, mem::Iova address) {
-    auto pages = read_pages(map_count, pages_of(geometry), address, geometry.page_size_log2);
-    if (!pages) {
-        return std::nullopt;
-    }
-    return mem::Ring::make(std::move(*pages), geometry.depth_log2, geometry.stride_log2);
+RdmaCommands::Map RdmaCommands::map_of(const rdma_wire::RingGeometry& ring, std::uint32_t map_count,
+                                       le64 address) {
+    return map_of(map_count, pages_of(ring), address, ring.page_size_log2);
 }
 
-Status RdmaCommands::run(AdminOp op, Bytes body) {
+RdmaCommands::Outcome RdmaCommands::read(const Map& map, std::optional<mem::TableCopy>& copy) {
+    if (!map.is_table) {
+        return Status::Ok;
+    }
+    if (!copy) {
+        if (map.count > rdma::kMaxTableEntries) {
+            return Status::BadAttribute;
+        }
+        copy = mem::TableCopy::begin(objects_.memory(), map.address, map.count, map.page_size_log2,
+                                     objects_.engine().memory_table().tables());
+        if (!copy) {
+            return Status::BadAttribute;
+        }
+    }
+    if (!copy->complete()) {
+        const std::size_t before = copy->copied();
+        if (!copy->advance(objects_.memory(), kEntriesAtOnce)) {
+            return Status::BadAttribute;
+        }
+        entries_read_ += copy->copied() - before;
+    }
+    return copy->complete() ? Outcome(Status::Ok) : std::nullopt;
+}
+
+mem::PageList RdmaCommands::pages(const Map& map, std::optional<mem::TableCopy>& copy) {
+    return map.is_table ? std::move(*copy).take() : mem::PageList::contiguous(map.address);
+}
+
+RdmaCommands::Outcome RdmaCommands::run(AdminOp op, Bytes body, Tables& tables) {
     switch (op) {
         case AdminOp::Noop:
             return Status::Ok;
         case AdminOp::CreateCq:
-            return with<rdma_wire::CreateCq>(body, [this](const auto& c) { return create_cq(c); });
+            return with<rdma_wire::CreateCq>(body, [&](const auto& c) { return create_cq(c, tables); });
         case AdminOp::CreateQp:
-            return with<rdma_wire::CreateQp>(body, [this](const auto& c) { return create_qp(c); });
+            return with<rdma_wire::CreateQp>(body, [&](const auto& c) { return create_qp(c, tables); });
         case AdminOp::CreateMr:
-            return with<rdma_wire::CreateMr>(body, [this](const auto& c) { return create_mr(c); });
+            return with<rdma_wire::CreateMr>(body, [&](const auto& c) { return create_mr(c, tables); });
         case AdminOp::CreateAh:
             return with<rdma_wire::CreateAh>(body, [this](const auto& c) { return create_ah(c); });
         case AdminOp::ModifyQp:
@@ -115,8 +136,9 @@ Status RdmaCommands::run(AdminOp op, Bytes body) {
     return Status::BadCommand;
 }
 
-Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
-    if (command.ring.stride_log2 != kCqeStrideLog2) {
+RdmaCommands::Outcome RdmaCommands::create_cq(const rdma_wire::CreateCq& command, Tables& tables) {
+    if (command.ring.stride_log2 != kCqeStrideLog2 ||
+        !mem::Ring::possible(command.ring.depth_log2, command.ring.stride_log2)) {
         return Status::BadAttribute;
     }
     if (objects_.event_queue(command.eq_id.get()) == nullptr) {
@@ -126,7 +148,11 @@ Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
     if (!objects_.completion_queue_free(identity.id)) {
         return Status::BadIndex;
     }
-    auto ring = read_ring(command.ring, command.map_count.get(), mem::Iova{command.dma_addr.get()});
+    const Map map = map_of(command.ring, command.map_count.get(), command.dma_addr);
+    if (const Outcome read_so_far = read(map, tables[0]); read_so_far != Status::Ok) {
+        return read_so_far;
+    }
+    auto ring = mem::Ring::make(pages(map, tables[0]), command.ring.depth_log2, command.ring.stride_log2);
     if (!ring || !objects_.engine().memory_table().reserve(ring->page_entries())) {
         return Status::BadAttribute;
     }
@@ -135,7 +161,7 @@ Status RdmaCommands::create_cq(const rdma_wire::CreateCq& command) {
     return Status::Ok;
 }
 
-Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
+RdmaCommands::Outcome RdmaCommands::create_qp(const rdma_wire::CreateQp& command, Tables& tables) {
     const std::uint8_t type = command.type_state & 0xfU;
     if (type != kTypeRc && type != kTypeUd) {
         return Status::BadType;
@@ -144,7 +170,9 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
     if ((flags & (rdma_wire::kQpSqCmb | rdma_wire::kQpRqCmb)) != 0 ||
         command.sq_ring.stride_log2 < kMinWqeStrideLog2 || command.rq_ring.stride_log2 < kMinWqeStrideLog2 ||
         command.sq_ring.stride_log2 > objects_.profile().max_stride_log2 ||
-        command.rq_ring.stride_log2 > objects_.profile().max_stride_log2) {
+        command.rq_ring.stride_log2 > objects_.profile().max_stride_log2 ||
+        !mem::Ring::possible(command.sq_ring.depth_log2, command.sq_ring.stride_log2) ||
+        !mem::Ring::possible(command.rq_ring.depth_log2, command.rq_ring.stride_log2)) {
         return Status::BadAttribute;
     }
     const std::uint32_t qpn = id_of(command.id_ver);
@@ -152,10 +180,18 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
         objects_.completion_queue(command.rq_cq_id.get()) == nullptr) {
         return Status::BadIndex;
     }
+    const Map send_map = map_of(command.sq_ring, command.sq_map_count.get(), command.sq_dma_addr);
+    if (const Outcome read_so_far = read(send_map, tables[0]); read_so_far != Status::Ok) {
+        return read_so_far;
+    }
+    const Map receive_map = map_of(command.rq_ring, command.rq_map_count.get(), command.rq_dma_addr);
+    if (const Outcome read_so_far = read(receive_map, tables[1]); read_so_far != Status::Ok) {
+        return read_so_far;
+    }
     auto send_ring =
-        read_ring(command.sq_ring, command.sq_map_count.get(), mem::Iova{command.sq_dma_addr.get()});
-    auto receive_ring =
-        read_ring(command.rq_ring, command.rq_map_count.get(), mem::Iova{command.rq_dma_addr.get()});
+        mem::Ring::make(pages(send_map, tables[0]), command.sq_ring.depth_log2, command.sq_ring.stride_log2);
+    auto receive_ring = mem::Ring::make(pages(receive_map, tables[1]), command.rq_ring.depth_log2,
+                                        command.rq_ring.stride_log2);
     if (!send_ring || !receive_ring ||
         !objects_.engine().memory_table().reserve(send_ring->page_entries() + receive_ring->page_entries())) {
         return Status::BadAttribute;
@@ -175,8 +211,9 @@ Status RdmaCommands::create_qp(const rdma_wire::CreateQp& command) {
     return Status::Ok;
 }
 
-Status RdmaCommands::create_mr(const rdma_wire::CreateMr& command) {
+RdmaCommands::Outcome RdmaCommands::create_mr(const rdma_wire::CreateMr& command, Tables& tables) {
     using Kind = rdma::MemoryRegion::Kind;
+    rdma::MemoryTable& memory_table = objects_.engine().memory_table();
     const std::uint16_t flags = command.flags.get();
     rdma::MemoryRegion region;
     region.pd = command.pd_id.get();
@@ -193,18 +230,19 @@ Status RdmaCommands::create_mr(const rdma_wire::CreateMr& command) {
         if (!Range::make(region.va, region.length) || (command.map_count.get() == 0 && region.length != 0)) {
             return Status::BadAttribute;
         }
-        auto pages = read_pages(command.map_count.get(), UINT64_MAX, mem::Iova{command.dma_addr.get()},
-                                command.page_size_log2);
-        if (!pages) {
-            return Status::BadAttribute;
+        const Map map = map_of(command.map_count.get(), UINT64_MAX, command.dma_addr, command.page_size_log2);
+        if (!memory_table.can_create(command.key.get(), map.is_table ? map.count : 0)) {
+            return Status::BadIndex;
         }
-        if (pages->is_table()) {
-            region.page_offset = region.va & (pages->page_size() - 1);
+        if (const Outcome read_so_far = read(map, tables[0]); read_so_far != Status::Ok) {
+            return read_so_far;
         }
-        region.pages = std::move(*pages);
+        region.pages = pages(map, tables[0]);
+        if (region.pages.is_table()) {
+            region.page_offset = region.va & (region.pages.page_size() - 1);
+        }
     }
-    return objects_.engine().memory_table().create(command.key.get(), std::move(region)) ? Status::Ok
-                                                                                         : Status::BadIndex;
+    return memory_table.create(command.key.get(), std::move(region)) ? Status::Ok : Status::BadIndex;
 }
 
 Status RdmaCommands::create_ah(const rdma_wire::CreateAh& command) {

@@ -19,7 +19,7 @@ class RdmaLimits : public ::testing::Test {
   protected:
     RdmaLimits() {
         host.memory().set_enabled(true);
-        create(wire::ionic::Opcode::RdmaCreateEventQueue, 4, 2);
+        event_ring = create(wire::ionic::Opcode::RdmaCreateEventQueue, 4, 2);
         create(wire::ionic::Opcode::RdmaCreateCompletionQueue, 6, 5);
         admin_ring = create(wire::ionic::Opcode::RdmaCreateAdminQueue, 6, 6);
     }
@@ -30,8 +30,11 @@ class RdmaLimits : public ::testing::Test {
         return profile;
     }
 
-    std::uint64_t create(wire::ionic::Opcode opcode, std::uint8_t depth_log2, std::uint8_t stride_log2) {
+    std::uint64_t create(wire::ionic::Opcode opcode, std::uint8_t depth_log2, std::uint8_t stride_log2,
+                         std::uint32_t id = 0, std::uint32_t target = 0) {
         wire::ionic::RdmaQueueCommand command{};
+        command.qid_ver.set(id);
+        command.cid.set(target);
         command.opcode = static_cast<std::uint8_t>(opcode);
         command.depth_log2 = depth_log2;
         command.stride_log2 = stride_log2;
@@ -69,6 +72,34 @@ class RdmaLimits : public ::testing::Test {
         return command;
     }
 
+    /// Makes CQ `id` for page 0 and writes an entry into it, which nobody reads.
+    void unread_queue(std::uint32_t id) {
+        rdma_wire::CreateCq command = queue(id, 4, 1);
+        command.dma_addr.set(host.allocate(4096));
+        post(AdminOp::CreateCq, command);
+        run();
+        push(id);
+    }
+    void push(std::uint32_t id) {
+        rdma_wire::SendCqe cqe{};
+        EXPECT_EQ(card.objects().push(id, mutable_bytes_of(cqe), 0, false), RdmaObjects::Push::Written);
+    }
+    void arm(std::uint32_t id) {
+        card.doorbell(static_cast<std::uint8_t>(QueueType::RdmaCompletion), 0,
+                      rdma_wire::Doorbell::make(id, rdma_wire::kRingArm, 0).value());
+    }
+    /// Entry `index` of the first lap of the event ring; 0 when it has not been written.
+    std::uint32_t event(std::uint32_t index) {
+        return host.load<be32>(event_ring + index * sizeof(be32)).get();
+    }
+    static std::uint32_t notification(std::uint32_t id) {
+        return rdma_wire::event_word(rdma_wire::EventType::Cq,
+                                     static_cast<std::uint8_t>(rdma_wire::CqEvent::Notify), id) |
+               1U;
+    }
+    /// The driver has read the event queue empty and unmasks its vector.
+    void serviced() { card.vector_unmasked(0); }
+
     std::uint64_t held() { return card.engine().memory_table().page_entries_used(); }
     std::uint64_t executed() { return card.objects().counters().admin_commands.value(); }
     std::uint64_t refused() { return card.objects().counters().admin_errors.value(); }
@@ -87,6 +118,7 @@ class RdmaLimits : public ::testing::Test {
     metrics::Registry registry;
     log::Logger log{log::null_sink(), "test"};
     RdmaCard card{small_profile(), {{2, 0, 0, 0, 0, 1}}, host, interrupts, loop, segment, registry, log};
+    std::uint64_t event_ring = 0;
     std::uint64_t admin_ring = 0;
     std::uint64_t posted = 0;
     std::uint64_t table = host.allocate(std::size_t{1} << 20U);
@@ -126,16 +158,155 @@ TEST_F(RdmaLimits, PageTablesOfRingsCountAgainstTheAdvertisedEntries) {
     EXPECT_EQ(held(), 0U);
 }
 
-TEST_F(RdmaLimits, LongPageTablesEndAStep) {
-    for (std::uint32_t key = 1; key <= 4; ++key) {
-        post(AdminOp::CreateMr, region(key, table, 50'000));
+TEST_F(RdmaLimits, ALongPageTableIsCopiedInSeveralSteps) {
+    for (std::uint32_t key = 1; key <= 2; ++key) {
+        post(AdminOp::CreateMr, region(key, table, 100'000));
     }
     ring();
-    for (std::uint64_t steps = 1; steps <= 4; ++steps) {
-        card.step();
-        EXPECT_EQ(executed(), steps) << "a register access may be waiting";
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(card.step());
+        EXPECT_EQ(executed(), 0U) << "a register access may be waiting";
     }
+    card.step();
+    EXPECT_EQ(executed(), 1U);
+    EXPECT_EQ(held(), 100'000U);
+    run();
+    EXPECT_EQ(executed(), 2U);
     EXPECT_EQ(refused(), 0U);
+}
+
+TEST_F(RdmaLimits, ACommandUnderWayIsWhatItWasWhenItBegan) {
+    post(AdminOp::CreateMr, region(1, table, 100'000));
+    ring();
+    card.step();
+    host.store(admin_ring + sizeof(rdma_wire::AdminHeader), region(1, table, 4));
+    run();
+    EXPECT_EQ(held(), 100'000U);
+    EXPECT_EQ(refused(), 0U);
+}
+
+TEST_F(RdmaLimits, AResetEndsACommandUnderWay) {
+    post(AdminOp::CreateMr, region(1, table, 100'000));
+    ring();
+    card.step();
+    card.reset();
+    EXPECT_EQ(held(), 0U);
+    while (card.step()) {
+    }
+    EXPECT_EQ(executed(), 0U);
+}
+
+TEST_F(RdmaLimits, OtherAdminQueuesGetTheirTurnWhileATableIsCopied) {
+    create(wire::ionic::Opcode::RdmaCreateCompletionQueue, 6, 5, 1);
+    const std::uint64_t second = create(wire::ionic::Opcode::RdmaCreateAdminQueue, 6, 6, 1, 1);
+    post(AdminOp::CreateMr, region(1, table, 100'000));
+    ring();
+    host.store(second, rdma_wire::AdminHeader{static_cast<std::uint8_t>(AdminOp::Noop), 0, le16(0)});
+    card.doorbell(static_cast<std::uint8_t>(QueueType::RdmaAdmin), 0,
+                  rdma_wire::Doorbell::make(1, 0, 1).value());
+    card.step();
+    card.step();
+    EXPECT_EQ(executed(), 1U);
+    run();
+    EXPECT_EQ(executed(), 2U);
+}
+
+TEST_F(RdmaLimits, WhatCannotBeMadeIsRefusedBeforeItsTableIsRead) {
+    constexpr std::uint32_t kLong = 128 * 1024;
+    post(AdminOp::CreateMr, region(1, table, 2));
+    rdma_wire::CreateQp qp{};
+    qp.id_ver.set(1);
+    qp.sq_ring = qp.rq_ring = {200, 6, 0, 12};
+    qp.sq_map_count.set(kLong);
+    qp.rq_map_count.set(kLong);
+    qp.sq_dma_addr.set(table);
+    qp.rq_dma_addr.set(table);
+    post(AdminOp::CreateQp, qp);
+    post(AdminOp::CreateCq, queue(1, 200, kLong));
+    post(AdminOp::CreateMr, region(1, table, kLong));
+    ring();
+    card.step();
+    EXPECT_EQ(executed(), 4U) << "in one step";
+    EXPECT_EQ(refused(), 3U);
+}
+
+TEST_F(RdmaLimits, WhatAResetDestroysIsGivenBackInSteps) {
+    post(AdminOp::CreateMr, region(1, table, 100'000));
+    run();
+    card.reset();
+    EXPECT_EQ(held(), 0U);
+    EXPECT_EQ(card.engine().memory_table().count(), 0U);
+    mem::TablePool& tables = card.engine().memory_table().tables();
+    EXPECT_EQ(tables.idle(), 0U) << "not by the reset itself";
+    int steps = 0;
+    for (; card.step(); ++steps) {
+    }
+    EXPECT_GT(steps, 10);
+    EXPECT_EQ(tables.idle(), (100'000 + mem::TablePool::kBlockEntries - 1) / mem::TablePool::kBlockEntries);
+    EXPECT_FALSE(card.step()) << "and then there is rest";
+}
+
+TEST_F(RdmaLimits, AQueueThatIsArmedForEverTakesOneEntryOfTheSharedEventQueue) {
+    unread_queue(1);
+    unread_queue(2);
+    for (int i = 0; i < 100'000; ++i) {
+        arm(1);
+    }
+    arm(2);
+    EXPECT_EQ(event(0), notification(1));
+    EXPECT_EQ(event(1), notification(2)) << "behind a single event of the other queue";
+    EXPECT_EQ(event(2), 0U);
+    for (int i = 0; i < 100'000; ++i) {
+        arm(1);
+    }
+    serviced();
+    EXPECT_EQ(event(2), notification(1)) << "an arm that may have come after the driver had read is kept";
+    EXPECT_EQ(event(3), 0U);
+    serviced();
+    EXPECT_EQ(event(3), 0U);
+}
+
+TEST_F(RdmaLimits, AnArmAfterTheEventWasReadNotifiesAgainAndAtOnce) {
+    unread_queue(1);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+        arm(1);
+        EXPECT_EQ(event(i), notification(1));
+        serviced();
+        EXPECT_EQ(event(i + 1), 0U);
+    }
+}
+
+TEST_F(RdmaLimits, ACompletionBehindAnUnreadEventIsToldOfWhenThatIsRead) {
+    unread_queue(1);
+    arm(1);
+    card.doorbell(static_cast<std::uint8_t>(QueueType::RdmaCompletion), 0,
+                  rdma_wire::Doorbell::make(1, rdma_wire::kRingConsumer, 1).value());
+    arm(1);  // empty now: for the next completion
+    EXPECT_EQ(event(1), 0U);
+    push(1);
+    EXPECT_EQ(event(1), 0U);
+    serviced();
+    EXPECT_EQ(event(1), notification(1));
+}
+
+TEST_F(RdmaLimits, ADestroyedQueueIsOwedNothingAndItsSuccessorIsNotHeldBack) {
+    unread_queue(1);
+    unread_queue(2);
+    arm(1);
+    arm(1);
+    arm(2);
+    arm(2);
+    post(AdminOp::DestroyCq, rdma_wire::Destroy{le32(1)});
+    run();
+    serviced();
+    EXPECT_EQ(event(2), notification(2)) << "the destroyed queue would have been the first";
+    EXPECT_EQ(event(3), 0U);
+    unread_queue(1);
+    arm(1);
+    EXPECT_EQ(event(3), notification(1));
+    arm(1);
+    card.reset();
+    serviced();
 }
 
 }  // namespace

@@ -21,33 +21,38 @@ RdmaObjects::RdmaObjects(const RdmaProfile& profile, mem::GuestMemory& memory, I
 RdmaObjects::~RdmaObjects() = default;
 
 void RdmaObjects::clear() {
-    for (auto& qp : queue_pairs_) {
-        qp.reset();
-    }
     engine_.clear();
-    for (auto& cq : completion_queues_) {
-        cq.reset();
-    }
-    for (auto& eq : event_queues_) {
-        eq.reset();
-    }
+    queue_pairs_.clear();
+    completion_queues_.clear();
+    event_queues_.clear();
+}
+
+bool RdmaObjects::give_back() {
+    bool more = engine_.give_back();
+    more = event_queues_.sweep(rdma::kSlotsPerStep) || more;
+    more = completion_queues_.sweep(rdma::kSlotsPerStep) || more;
+    // A queue pair is some twenty kilobytes in several pieces.
+    return queue_pairs_.sweep(rdma::kSlotsPerStep / 8) || more;
 }
 
 void RdmaObjects::add(std::uint32_t qpn, std::unique_ptr<RdmaQueuePair> qp) {
-    put(queue_pairs_, qpn, std::move(qp));
+    queue_pairs_.put(qpn, std::move(qp));
 }
 
 void RdmaObjects::remove_completion_queue(std::uint32_t id) {
     if (const CompletionQueue* cq = completion_queue(id)) {
+        if (EventQueue* eq = event_queue(cq->identity().eq_id); eq != nullptr && cq->notice.owed) {
+            eq->forget(id);
+        }
         engine_.memory_table().release(cq->page_entries());
-        completion_queues_[id].reset();
+        completion_queues_.remove(id);
     }
 }
 
 void RdmaObjects::remove_queue_pair(std::uint32_t qpn) {
     if (const RdmaQueuePair* qp = queue_pair(qpn)) {
         engine_.memory_table().release(qp->page_entries());
-        queue_pairs_[qpn].reset();
+        queue_pairs_.remove(qpn);
     }
 }
 
@@ -60,14 +65,16 @@ RdmaObjects::Push RdmaObjects::push(std::uint32_t cq_id, MutableBytes entry, std
     switch (cq->push(entry, flags, solicited)) {
         case CompletionQueue::Outcome::Notify:
             counters_.cqes.add();
-            notify(*cq, rdma_wire::CqEvent::Notify);
+            notify(*cq);
             return Push::Written;
         case CompletionQueue::Outcome::Written:
             counters_.cqes.add();
             return Push::Written;
         case CompletionQueue::Outcome::Overflow:
             counters_.cq_overflows.add();
-            notify(*cq, rdma_wire::CqEvent::Error);
+            if (EventQueue* eq = event_queue(cq->identity().eq_id)) {
+                post(*eq, *cq, rdma_wire::CqEvent::Error);
+            }
             return Push::Failed;
         case CompletionQueue::Outcome::Dead:
             return Push::Failed;
@@ -75,12 +82,24 @@ RdmaObjects::Push RdmaObjects::push(std::uint32_t cq_id, MutableBytes entry, std
     return Push::Failed;
 }
 
-void RdmaObjects::notify(const CompletionQueue& cq, rdma_wire::CqEvent event) {
-    if (EventQueue* eq = event_queue(cq.identity().eq_id)) {
-        counters_.events.add();
-        eq->post(rdma_wire::event_word(rdma_wire::EventType::Cq, static_cast<std::uint8_t>(event),
-                                       cq.identity().id));
+void RdmaObjects::notify(CompletionQueue& cq) {
+    EventQueue* eq = event_queue(cq.identity().eq_id);
+    if (eq == nullptr) {
+        return;
     }
+    if (!eq->unread(cq.notice.number)) {
+        cq.notice = {post(*eq, cq, rdma_wire::CqEvent::Notify).value_or(0), false};
+    } else if (!cq.notice.owed) {
+        cq.notice.owed = true;
+        eq->defer(cq.identity().id);
+    }
+}
+
+std::optional<std::uint64_t> RdmaObjects::post(EventQueue& eq, const CompletionQueue& cq,
+                                               rdma_wire::CqEvent event) {
+    counters_.events.add();
+    return eq.post(
+        rdma_wire::event_word(rdma_wire::EventType::Cq, static_cast<std::uint8_t>(event), cq.identity().id));
 }
 
 void RdmaObjects::raise(std::uint32_t qpn, rdma_wire::QpEvent event) {
@@ -93,9 +112,16 @@ void RdmaObjects::raise(std::uint32_t qpn, rdma_wire::QpEvent event) {
 }
 
 void RdmaObjects::serviced(std::uint16_t vector) {
-    for (const auto& eq : event_queues_) {
-        if (eq && eq->vector() == vector) {
-            eq->serviced();
+    for (std::uint32_t id = 0; id < event_queues_.size(); ++id) {
+        EventQueue* eq = event_queues_.at(id);
+        if (eq == nullptr || eq->vector() != vector) {
+            continue;
+        }
+        eq->serviced();
+        for (const std::uint32_t cq_id : eq->take_deferred()) {
+            CompletionQueue& cq = *completion_queue(cq_id);
+            cq.notice.owed = false;
+            notify(cq);
         }
     }
 }

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "base/bytes.hpp"
+#include "base/slot_table.hpp"
 #include "ionic/cq_writer.hpp"
 #include "ionic/event_queue.hpp"
 #include "ionic/profile.hpp"
@@ -39,29 +40,27 @@ class RdmaObjects {
     RdmaObjects(const RdmaObjects&) = delete;
     RdmaObjects& operator=(const RdmaObjects&) = delete;
 
-    /// Destroys everything.
+    /// Destroys everything; give_back() returns the host memory of most of it.
     void clear();
+    /// Gives back some of the host memory of what has been destroyed; true while there is more.
+    bool give_back();
 
     /// Each returns nullptr for an unknown id.
-    [[nodiscard]] EventQueue* event_queue(std::uint32_t id) const { return at(event_queues_, id); }
+    [[nodiscard]] EventQueue* event_queue(std::uint32_t id) const { return event_queues_.at(id); }
     [[nodiscard]] CompletionQueue* completion_queue(std::uint32_t id) const {
-        return at(completion_queues_, id);
+        return completion_queues_.at(id);
     }
-    [[nodiscard]] RdmaQueuePair* queue_pair(std::uint32_t qpn) const { return at(queue_pairs_, qpn); }
+    [[nodiscard]] RdmaQueuePair* queue_pair(std::uint32_t qpn) const { return queue_pairs_.at(qpn); }
 
     /// Fails: false when the id is out of range or taken.
     bool add(std::uint32_t id, std::unique_ptr<EventQueue> queue) {
-        return put(event_queues_, id, std::move(queue));
+        return event_queues_.put(id, std::move(queue));
     }
     bool add(std::uint32_t id, std::unique_ptr<CompletionQueue> queue) {
-        return put(completion_queues_, id, std::move(queue));
+        return completion_queues_.put(id, std::move(queue));
     }
-    [[nodiscard]] bool completion_queue_free(std::uint32_t id) const {
-        return id < completion_queues_.size() && completion_queues_[id] == nullptr;
-    }
-    [[nodiscard]] bool queue_pair_free(std::uint32_t qpn) const {
-        return qpn < queue_pairs_.size() && queue_pairs_[qpn] == nullptr;
-    }
+    [[nodiscard]] bool completion_queue_free(std::uint32_t id) const { return completion_queues_.free(id); }
+    [[nodiscard]] bool queue_pair_free(std::uint32_t qpn) const { return queue_pairs_.free(qpn); }
     void add(std::uint32_t qpn, std::unique_ptr<RdmaQueuePair> qp);
     /// Both give the page table entries of the rings back.
     void remove_completion_queue(std::uint32_t id);
@@ -72,8 +71,10 @@ class RdmaObjects {
     /// CQ error event has been posted) or is dead.
     Push push(std::uint32_t cq_id, MutableBytes entry, std::uint32_t flags, bool solicited);
 
-    /// Posts an event of a completion queue to its event queue.
-    void notify(const CompletionQueue& cq, wire::ionic_rdma::CqEvent event);
+    /// Posts the notify event of a completion queue to its event queue. While the driver has not read the
+    /// one before, this is put off until it has: however often a program arms its queue, there is one entry
+    /// of it in the event queue that all programs share, and one more when the driver comes to read it.
+    void notify(CompletionQueue& cq);
 
     /// Posts an asynchronous event of a queue pair to the event queue of its udma (0 or 1).
     void raise(std::uint32_t qpn, wire::ionic_rdma::QpEvent event);
@@ -83,33 +84,21 @@ class RdmaObjects {
     Interrupts& interrupts() { return interrupts_; }
     RdmaCounters& counters() { return counters_; }
     [[nodiscard]] const RdmaProfile& profile() const { return profile_; }
-    [[nodiscard]] const std::vector<std::unique_ptr<RdmaQueuePair>>& queue_pairs() const {
-        return queue_pairs_;
-    }
+    [[nodiscard]] const SlotTable<RdmaQueuePair>& queue_pairs() const { return queue_pairs_; }
     /// The event queue of interrupt `vector` has been read empty.
     void serviced(std::uint16_t vector);
 
   private:
-    template <typename T>
-    static T* at(const std::vector<std::unique_ptr<T>>& table, std::uint32_t id) {
-        return id < table.size() ? table[id].get() : nullptr;
-    }
-    template <typename T>
-    static bool put(std::vector<std::unique_ptr<T>>& table, std::uint32_t id, std::unique_ptr<T> object) {
-        if (id >= table.size() || table[id]) {
-            return false;
-        }
-        table[id] = std::move(object);
-        return true;
-    }
+    std::optional<std::uint64_t> post(EventQueue& eq, const CompletionQueue& cq,
+                                      wire::ionic_rdma::CqEvent event);
 
     const RdmaProfile& profile_;
     mem::GuestMemory& memory_;
     Interrupts& interrupts_;
     rdma::Engine& engine_;
-    std::vector<std::unique_ptr<EventQueue>> event_queues_;
-    std::vector<std::unique_ptr<CompletionQueue>> completion_queues_;
-    std::vector<std::unique_ptr<RdmaQueuePair>> queue_pairs_;
+    SlotTable<EventQueue> event_queues_;
+    SlotTable<CompletionQueue> completion_queues_;
+    SlotTable<RdmaQueuePair> queue_pairs_;
     RdmaCounters counters_;
 };
 

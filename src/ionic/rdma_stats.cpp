@@ -149,13 +149,13 @@ metrics::RowReader queue_pair_rows(const RdmaObjects& objects) {
     // By number, because queue pairs come and go between the calls.
     return [&objects, names = qp_stat_names(), qpn = std::uint32_t{0}](metrics::Row& row) mutable {
         const auto& table = objects.queue_pairs();
-        while (qpn < table.size() && table[qpn] == nullptr) {
+        while (qpn < table.size() && table.at(qpn) == nullptr) {
             ++qpn;
         }
         if (qpn >= table.size()) {
             return false;
         }
-        const rdma::QueuePair& qp = table[qpn++]->qp();
+        const rdma::QueuePair& qp = table.at(qpn++)->qp();
         row.add("qpn", qp.qpn());
         row.add("type", qp.identity().type == rdma::QpType::Rc ? "RC" : "UD");
         row.add("state", rdma::name_of(qp.state()));

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mem/table_copy.hpp"
+
 namespace ernic::mem {
 
 PageList PageList::contiguous(Iova base) {
@@ -15,26 +17,16 @@ PageList PageList::contiguous(Iova base) {
 }
 
 std::optional<PageList> PageList::from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
-                                             std::uint8_t page_size_log2) {
-    if (count == 0 || page_size_log2 < 12 || page_size_log2 > 63) {
+                                             std::uint8_t page_size_log2, TablePool& pool) {
+    auto copy = TableCopy::begin(memory, table, count, page_size_log2, pool);
+    if (!copy || !copy->advance(memory, count)) {
         return std::nullopt;
     }
-    PageList list;
-    list.page_size_log2_ = page_size_log2;
-    // One look at the whole range first: a huge count over unmapped memory must not cost host memory.
-    SpanList pieces;
-    if (!memory.append(table, std::uint64_t{count} * sizeof(le64), Access::Read, pieces)) {
-        return std::nullopt;
-    }
-    list.pages_.resize(count);
-    SpanList target;
-    target.add(reinterpret_cast<std::byte*>(list.pages_.data()), list.pages_.size() * sizeof(le64));
-    copy(target, pieces);
-    return list;
+    return std::move(*copy).take();
 }
 
 std::optional<PageList::Extent> PageList::at(std::uint64_t offset) const {
-    if (pages_.empty()) {
+    if (!is_table()) {
         const auto iova = base_.plus(offset);
         if (!iova) {
             return std::nullopt;
@@ -73,7 +65,7 @@ bool PageList::append(const GuestMemory& memory, std::uint64_t offset, std::uint
 }
 
 std::optional<Ring> Ring::make(PageList pages, std::uint8_t depth_log2, std::uint8_t stride_log2) {
-    if (depth_log2 > 16 || stride_log2 < 2 || stride_log2 > 12) {
+    if (!possible(depth_log2, stride_log2)) {
         return std::nullopt;
     }
     Ring ring;

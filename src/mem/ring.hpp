@@ -4,13 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "base/byte_order.hpp"
 #include "base/bytes.hpp"
 #include "mem/guest_memory.hpp"
+#include "mem/table_pool.hpp"
 
 namespace ernic::mem {
+
+class TableCopy;
 
 /// Where a ring or a region lies in guest memory: one contiguous block, or a list of equally large pages.
 class PageList {
@@ -20,11 +23,10 @@ class PageList {
     /// One block that starts at `base` (which may lie inside a page).
     static PageList contiguous(Iova base);
 
-    /// Copies `count` little-endian page addresses from guest memory at `table`. Pages are 2^page_size_log2
-    /// bytes. Fails: nullopt when count is 0 (which would be no list but a block at 0), the table cannot be
-    /// read or page_size_log2 is not in 12..63.
+    /// Copies a whole page table at once; see TableCopy, which does it in pieces. The pool must outlive the
+    /// list.
     static std::optional<PageList> from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
-                                              std::uint8_t page_size_log2);
+                                              std::uint8_t page_size_log2, TablePool& pool);
 
     /// Address of byte `offset`, and how many bytes follow it contiguously. Fails: nullopt past the last
     /// page.
@@ -39,14 +41,18 @@ class PageList {
                 SpanList& out) const;
 
     [[nodiscard]] std::uint64_t page_size() const { return std::uint64_t{1} << page_size_log2_; }
-    [[nodiscard]] bool is_table() const { return !pages_.empty(); }
+    [[nodiscard]] bool is_table() const { return pages_.size() != 0; }
     /// Page addresses held; each is 8 bytes of host memory.
     [[nodiscard]] std::size_t entries() const { return pages_.size(); }
 
   private:
+    friend class TableCopy;
+    PageList(std::uint8_t page_size_log2, TableEntries pages)
+        : page_size_log2_(page_size_log2), pages_(std::move(pages)) {}
+
     Iova base_;
     std::uint8_t page_size_log2_ = 0;
-    std::vector<le64> pages_;
+    TableEntries pages_;
 };
 
 /// A guest ring of 2^depth_log2 entries of 2^stride_log2 bytes. Entries are copied out once (`read`) or
@@ -56,8 +62,12 @@ class Ring {
   public:
     Ring() = default;
 
-    /// Fails: nullopt for a depth above 2^16, a stride outside 4..4096 bytes, or (page table) entries that
-    /// could straddle pages.
+    /// False for a depth above 2^16 or a stride outside 4..4096 bytes, so that no page table need be read.
+    static constexpr bool possible(std::uint8_t depth_log2, std::uint8_t stride_log2) {
+        return depth_log2 <= 16 && stride_log2 >= 2 && stride_log2 <= 12;
+    }
+
+    /// Fails: nullopt for an impossible depth or stride, or (page table) entries that could straddle pages.
     static std::optional<Ring> make(PageList pages, std::uint8_t depth_log2, std::uint8_t stride_log2);
 
     [[nodiscard]] std::uint32_t depth() const { return depth_; }

@@ -18,8 +18,9 @@ namespace {
 
 /// A virtio-net header, a packet of the greatest IP length, Ethernet header and tags.
 constexpr std::size_t kReadSize = sizeof(wire::VirtioNetHeader) + 65535 + 64;
-/// Frames of one turn of the event loop.
+/// Frames of one turn of the event loop, and the time a turn takes over all queues, give or take a frame.
 constexpr int kFramesPerRound = 64;
+constexpr Nanoseconds kLongestRound = 100'000;
 /// One read may become this many frames: 64 KiB at an MTU of 1500 are 46.
 constexpr std::size_t kRoomForOneRead = 64;
 /// How long the TAP's queue is made to wait for a receiver without buffers before frames are dropped.
@@ -158,6 +159,8 @@ bool Tap::read_frames() {
     if (paused_ || watched_ == 0) {
         return false;
     }
+    // Each queue that is readable has a turn of its own in the same round of the event loop.
+    const Nanoseconds end = loop_.clock().now() + kLongestRound / static_cast<Nanoseconds>(watched_);
     std::size_t empty = 0;
     for (int i = 0; i < kFramesPerRound; ++i) {
         // The kernel's queue in front of the TAP can wait; the guest's receive ring cannot.
@@ -177,9 +180,14 @@ bool Tap::read_frames() {
         }
         empty = 0;
         impatient_ = false;
+        if (loop_.clock().now() >= end) {
+            break;
+        }
     }
-    // Nobody waits for a queue that never empties.
-    next_queue_ = (next_queue_ + 1) % watched_;
+    if (watched_ != 0) {
+        // Nobody waits for a queue that never empties.
+        next_queue_ = (next_queue_ + 1) % watched_;
+    }
     return true;
 }
 

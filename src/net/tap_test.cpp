@@ -130,6 +130,9 @@ class Guest final : public FrameSink {
             one.bytes.insert(one.bytes.end(), piece.data, piece.data + piece.size);
         }
         one.checksum = frame.checksum;
+        if (clock != nullptr) {
+            clock->advance(cost);
+        }
         if (read_value<wire::EthernetHeader>(one.bytes)->source == kHost) {
             seen.push_back(std::move(one));
         }
@@ -137,6 +140,9 @@ class Guest final : public FrameSink {
     [[nodiscard]] std::size_t room() const override { return left; }
     std::vector<Seen> seen;
     std::size_t left = SIZE_MAX;
+    /// How long it takes for a frame.
+    FakeClock* clock = nullptr;
+    Nanoseconds cost = 0;
 };
 
 std::vector<std::byte> frame_of(std::uint16_t ether_type, std::size_t size, bool to_guest) {
@@ -431,6 +437,24 @@ TEST_F(TapTest, ReadingPausesUntilThereIsRoomOrPatienceEnds) {
     port.made_room();
     run();
     EXPECT_EQ(guest.seen.size(), 3U);
+}
+
+TEST_F(TapTest, AReadingTurnEndsWhenItsTimeIsUp) {
+    host.set_up(true);
+    plug();
+    run(10);
+    const UniqueFd far = host.packet_socket();
+    auto in = frame_of(kExperiment, 100, true);
+    in.insert(in.begin(), kVnet, std::byte{0});
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_EQ(write(far.get(), in.data(), in.size()), static_cast<ssize_t>(in.size()));
+    }
+    guest.clock = &clock;
+    guest.cost = 30'000;
+    EXPECT_TRUE(tap->read_frames());
+    EXPECT_EQ(guest.seen.size(), 4U) << "a register access may be waiting";
+    run();
+    EXPECT_EQ(guest.seen.size(), 10U);
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ void Engine::add(QueuePair& qp) {
 }
 
 void Engine::remove(QueuePair& qp) {
+    if (!owns(qp)) {
+        return;
+    }
     qps_[qp.qpn()] = nullptr;
     --live_qps_;
     if (qp.turn.waiting) {
@@ -78,31 +81,32 @@ void Engine::remove(QueuePair& qp) {
 }
 
 bool Engine::set_address_handle(std::uint32_t id, std::uint32_t pd, const net::Route& route) {
-    if (id >= handles_.size()) {
-        return false;
+    if (AddressHandle* handle = handles_.at(id)) {
+        *handle = {pd, route};
+        return true;
     }
-    if (!handles_[id]) {
-        handles_[id] = std::make_unique<AddressHandle>();
-    }
-    *handles_[id] = {pd, route};
-    return true;
+    return handles_.put(id, std::make_unique<AddressHandle>(AddressHandle{pd, route}));
 }
 
 void Engine::remove_address_handle(std::uint32_t id) {
-    if (id < handles_.size()) {
-        handles_[id].reset();
-    }
+    handles_.remove(id);
 }
 
 const Engine::AddressHandle* Engine::address_handle(std::uint32_t id) const {
-    return id < handles_.size() ? handles_[id].get() : nullptr;
+    return handles_.at(id);
 }
 
 void Engine::clear() {
+    std::fill(qps_.begin(), qps_.end(), nullptr);
+    ready_first_ = ready_last_ = nullptr;
+    live_qps_ = 0;
     memory_table_.clear();
-    for (auto& handle : handles_) {
-        handle.reset();
-    }
+    handles_.clear();
+}
+
+bool Engine::give_back() {
+    const bool more = memory_table_.give_back();
+    return handles_.sweep(kSlotsPerStep) || more;
 }
 
 void Engine::schedule(QueuePair& qp) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/event_loop.hpp"
+#include "base/slot_table.hpp"
 #include "metrics/registry.hpp"
 #include "net/port.hpp"
 #include "net/segment.hpp"
@@ -95,8 +96,13 @@ class Engine final : public net::Port {
     void remove_address_handle(std::uint32_t id);
     [[nodiscard]] const AddressHandle* address_handle(std::uint32_t id) const;
 
-    /// Forgets keys and address handles. Precondition: no queue pair is left.
+    /// Forgets all queue pairs, keys and address handles. A forgotten queue pair neither hears nor does
+    /// anything any more; its owner may destroy it later.
     void clear();
+    /// False for a queue pair that has been forgotten.
+    [[nodiscard]] bool owns(const QueuePair& qp) const { return find(qp.qpn()) == &qp; }
+    /// Gives back some of the host memory of what has been destroyed or forgotten; true while there is more.
+    bool give_back();
 
     /// `qp` has something to send.
     void schedule(QueuePair& qp);
@@ -120,7 +126,7 @@ class Engine final : public net::Port {
     EventLoop& loop_;
     MemoryTable memory_table_;
     std::vector<QueuePair*> qps_;
-    std::vector<std::unique_ptr<AddressHandle>> handles_;
+    SlotTable<AddressHandle> handles_;
     /// QPs with work, linked by their turn, so that one can leave from anywhere at no cost.
     QueuePair* ready_first_ = nullptr;
     QueuePair* ready_last_ = nullptr;

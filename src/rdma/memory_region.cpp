@@ -43,8 +43,7 @@ MemoryTable::MemoryTable(mem::GuestMemory& memory, std::uint32_t count, std::uin
 }
 
 MemoryRegion* MemoryTable::at(std::uint32_t key) const {
-    const std::uint32_t index = index_of(key);
-    return index < regions_.size() ? regions_[index].get() : nullptr;
+    return regions_.at(index_of(key));
 }
 
 bool MemoryTable::reserve(std::size_t entries) {
@@ -55,34 +54,36 @@ bool MemoryTable::reserve(std::size_t entries) {
     return true;
 }
 
-bool MemoryTable::create(std::uint32_t key, MemoryRegion region) {
+bool MemoryTable::can_create(std::uint32_t key, std::size_t entries) const {
     const std::uint32_t index = index_of(key);
-    if (index == 0 || index >= regions_.size() || regions_[index] || !reserve(region.pages.entries())) {
+    return index != 0 && regions_.free(index) && entries <= page_entries_limit_ - page_entries_used_;
+}
+
+bool MemoryTable::create(std::uint32_t key, MemoryRegion region) {
+    if (!can_create(key, region.pages.entries())) {
         return false;
     }
+    page_entries_used_ += region.pages.entries();
     region.tag = static_cast<std::uint8_t>(key);
     region.serial = next_serial_++;
-    regions_[index] = std::make_unique<MemoryRegion>(std::move(region));
-    ++live_;
-    return true;
+    return regions_.put(index_of(key), std::make_unique<MemoryRegion>(std::move(region)));
 }
 
 void MemoryTable::destroy(std::uint32_t key) {
-    if (MemoryRegion* region = at(key)) {
+    if (const MemoryRegion* region = at(key)) {
         page_entries_used_ -= region->pages.entries();
-        regions_[index_of(key)].reset();
-        --live_;
+        regions_.remove(index_of(key));
     }
 }
 
 void MemoryTable::clear() {
-    if (live_ != 0) {  // a guest may reset an empty card as often as it likes
-        for (auto& region : regions_) {
-            region.reset();
-        }
-    }
+    regions_.clear();
     page_entries_used_ = 0;
-    live_ = 0;
+}
+
+bool MemoryTable::give_back() {
+    const bool more = regions_.sweep(kSlotsPerStep);
+    return tables_.trim(kTableBlocksPerStep) || more;
 }
 
 KeyVerdict MemoryTable::find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
@@ -160,8 +161,8 @@ CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest
         if (request.map_count > page_entries_limit_ - others) {
             return CompletionStatus::MemoryManagement;
         }
-        auto table =
-            mem::PageList::from_table(memory_, request.table, request.map_count, request.page_size_log2);
+        auto table = mem::PageList::from_table(memory_, request.table, request.map_count,
+                                               request.page_size_log2, tables_);
         if (!table || request.page_offset >= table->page_size()) {
             return CompletionStatus::MemoryManagement;
         }

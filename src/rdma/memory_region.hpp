@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
+#include "base/slot_table.hpp"
 #include "mem/guest_memory.hpp"
 #include "mem/ring.hpp"
+#include "mem/table_pool.hpp"
 #include "rdma/types.hpp"
 
 namespace ernic::rdma {
@@ -54,10 +55,18 @@ class MemoryTable {
     /// Creates the region or window of `key`. Fails: false for a bad index, an index in use, or no room for
     /// its pages.
     bool create(std::uint32_t key, MemoryRegion region);
+    /// Whether create() would do it for a region with `entries` page table entries.
+    [[nodiscard]] bool can_create(std::uint32_t key, std::size_t entries) const;
     /// Looks up by index only: tags change after creation. Destroying what does not exist is not an error.
     void destroy(std::uint32_t key);
     /// Forgets all keys and reservations.
     void clear();
+
+    /// Where the tables of regions and rings come from.
+    mem::TablePool& tables() { return tables_; }
+    /// Gives back some of the host memory of what has been destroyed or forgotten: some tens of microseconds.
+    /// True while there is more.
+    bool give_back();
 
     /// Sets entries aside for the page table of a ring, so that rings cannot take more host memory than was
     /// advertised. Fails: false when there are not enough left.
@@ -88,7 +97,7 @@ class MemoryTable {
     CompletionStatus bind_window(const User& user, const WorkRequest& request);
 
     [[nodiscard]] std::uint64_t page_entries_used() const { return page_entries_used_; }
-    [[nodiscard]] std::uint32_t count() const { return live_; }
+    [[nodiscard]] std::uint32_t count() const { return regions_.count(); }
 
   private:
     [[nodiscard]] MemoryRegion* at(std::uint32_t key) const;
@@ -96,11 +105,11 @@ class MemoryTable {
                                   Use use, const MemoryRegion*& region) const;
 
     mem::GuestMemory& memory_;
-    std::vector<std::unique_ptr<MemoryRegion>> regions_;
+    mem::TablePool tables_;
+    SlotTable<MemoryRegion> regions_;
     std::uint64_t page_entries_limit_;
     std::uint64_t page_entries_used_ = 0;
     std::uint64_t next_serial_ = 1;
-    std::uint32_t live_ = 0;
 };
 
 }  // namespace ernic::rdma

@@ -35,7 +35,12 @@ net::MessageKind kind_of(Opcode opcode) {
 
 }  // namespace
 
-Requester::Requester(QueuePair& qp) : qp_(qp), timer_(qp.engine().loop(), [this] { on_timer(); }) {
+Requester::Requester(QueuePair& qp)
+    : qp_(qp), timer_(qp.engine().loop(), [this] {
+          if (qp_.engine().owns(qp_)) {
+              on_timer();
+          }
+      }) {
 }
 
 void Requester::reset() {
