@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 namespace ernic::app {
 namespace {

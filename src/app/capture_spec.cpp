@@ -8,7 +8,7 @@
 #include <charconv>
 #include <optional>
 
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 namespace ernic::app {
 namespace {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "app/capture_control.hpp"
+#include "app/control_plane.hpp"
 #include "app/options.hpp"
 #include "app/sandbox.hpp"
 #include "app/signals.hpp"
@@ -40,6 +42,9 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(stats->directory());
         needs.creates_files = true;
     }
+    if (!options.control_path.empty()) {
+        needs.directories.push_back(std::filesystem::absolute(options.control_path).parent_path().string());
+    }
     needs.tap = !options.tap.empty();
     const Status entered = enter_sandbox(needs);
     if (entered) {
@@ -48,20 +53,25 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
     return entered;
 }
 
-/// The capture of this run. Fails: as net::Capture::open().
-Result<std::unique_ptr<net::Capture>> open_capture(const Options& options, const Clock& wall_clock,
+/// The capture of this run, with its file if the command line names one. Fails: as net::Capture::open().
+Result<std::unique_ptr<net::Capture>> make_capture(const Options& options, const Clock& wall_clock,
                                                    const log::Logger& log) {
     const bool closes_door = options.sandbox && *sandbox_obstacle() == '\0';
-    return net::Capture::open({.path = options.capture.path,
-                               .snaplen = options.capture.snaplen,
-                               .application = "rocm-ernic " ERNIC_VERSION,
-                               .on_thread_start = closes_door ? drop_thread_capabilities : nullptr},
-                              wall_clock, log.named("capture"));
+    auto made = net::Capture::make({.application = "rocm-ernic " ERNIC_VERSION,
+                                    .on_thread_start = closes_door ? drop_thread_capabilities : nullptr},
+                                   wall_clock, log.named("capture"));
+    if (made && !options.capture.path.empty()) {
+        if (const Status opened = made.value()->open(options.capture.path, options.capture.snaplen);
+            !opened) {
+            return opened.error();
+        }
+    }
+    return made;
 }
 
 /// One run of the server, from listening to the last statistics. Everything it builds dies when it returns.
-int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
-    const log::Logger log(std::move(sink), "app");
+int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
+    const log::Logger log(sink, "app");
     const SystemClock clock;
     EventLoop loop(clock);
     if (const Status usable = loop.usable(); !usable) {
@@ -79,13 +89,15 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     metrics::Registry registry;
     const net::RealTimeClock wall_clock;
     std::unique_ptr<net::Capture> capture;
-    if (!options.capture.path.empty()) {
-        auto opened = open_capture(options, wall_clock, log);
-        if (!opened) {
-            return give_up(opened.error());
+    std::optional<CaptureControl> captures;
+    if (!options.capture.path.empty() || !options.control_path.empty()) {
+        auto made = make_capture(options, wall_clock, log);
+        if (!made) {
+            return give_up(made.error());
         }
-        capture = std::move(opened.value());
+        capture = std::move(made.value());
         capture->register_metrics(registry);
+        captures.emplace(loop, *capture, log.named("capture"));
     }
     std::optional<net::TapDevice> tap;
     if (!options.tap.empty()) {
@@ -96,7 +108,13 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
         tap.emplace(std::move(opened.value()));
     }
     Instance instance(loop, registry, options, log, std::move(tap));
-    instance.observe(capture.get());
+    if (captures) {
+        captures->connect([&instance](net::Observer* observer) { instance.observe(observer); });
+    }
+    std::optional<ControlPlane> control;
+    if (!options.control_path.empty()) {
+        control.emplace(loop, registry, options, instance, *captures, nullptr, sink);
+    }
     std::optional<StatsWriter> stats;
     if (!options.stats_file.empty()) {
         auto file = StatsFile::open(options.stats_file, registry);
@@ -104,6 +122,10 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
             return give_up(file.error());
         }
         stats.emplace(loop, std::move(file.value()), options.stats_interval, log);
+    }
+    // First, so that whoever sees the VMM's socket finds this one.
+    if (const Status listening = control ? control->listen() : Status(Done{}); !listening) {
+        return give_up(listening.error());
     }
     if (const Status listening = instance.listen(); !listening) {
         return give_up(listening.error());
@@ -113,8 +135,7 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     }
     loop.run();
 
-    instance.observe(nullptr);
-    const Status captured = capture ? capture->finish() : Status(Done{});
+    const Status captured = captures ? captures->finish() : Status(Done{});
     if (stats) {
         if (const Status written = stats->finish(); !written) {
             return give_up(written.error());

@@ -27,7 +27,8 @@ struct Options {
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     CaptureSpec capture;
-    std::string log_file;  ///< empty: standard error
+    std::string control_path;  ///< empty: no control socket
+    std::string log_file;      ///< empty: standard error
     log::Level log_level = log::Level::Info;
     bool sandbox = true;
     /// Enough to catch the next doorbell of a guest that posts work in a row, which spares it the wake-up of

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/option_values.hpp"
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
 #include "net/segment.hpp"
@@ -16,13 +17,8 @@
 namespace ernic::app {
 namespace {
 
-std::string to_string(const wire::MacAddress& mac) {
-    const auto& b = mac.bytes;
-    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", b[0], b[1], b[2], b[3], b[4], b[5]);
-}
-
-vfio_user::SocketOptions socket_options(const Options& options) {
-    vfio_user::SocketOptions socket;
+SocketOptions socket_options(const Options& options) {
+    SocketOptions socket;
     socket.path = options.socket_path;
     if (options.socket_group) {
         socket.group = std::to_string(*options.socket_group);
@@ -30,7 +26,8 @@ vfio_user::SocketOptions socket_options(const Options& options) {
     return socket;
 }
 
-/// Who this process is, for the reader of a statistics file.
+}  // namespace
+
 nlohmann::json identity(const Options& options) {
     return {{"version", ERNIC_VERSION},
             {"pid", getpid()},
@@ -39,8 +36,6 @@ nlohmann::json identity(const Options& options) {
             {"tap", options.tap},
             {"mac", to_string(options.mac)}};
 }
-
-}  // namespace
 
 /// Declared in the order of use: what is below may hold references to what is above.
 ///
@@ -65,9 +60,10 @@ struct Instance::Parts {
         card.on_receive_drop([this] { guest_port.dropped(); });
         if (tap_device) {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
-            tap->on_link([this](bool up) { card.set_link(up); });
+            tap->on_link([this](bool up) { links.set("tap", up); });
         }
-        card.set_link(tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
+        card.set_link(true);
+        links.set(tap ? "tap" : "backend", tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None);
         server.attach(card);
         segment.register_metrics(registry);
         guest_port.register_metrics(registry);
@@ -86,6 +82,7 @@ struct Instance::Parts {
     net::TapCounters tap_counters;
     vfio_user::Server server;
     ionic::Card card;
+    LinkSources links{[this](bool up) { card.set_link(up); }};
     std::optional<net::Tap> tap;
 };
 
@@ -110,6 +107,18 @@ Instance::~Instance() = default;
 
 void Instance::observe(net::Observer* observer) {
     parts_->segment.observe(observer);
+}
+
+LinkSources& Instance::links() {
+    return parts_->links;
+}
+
+const net::Bridge& Instance::bridge() const {
+    return parts_->segment.bridge();
+}
+
+bool Instance::driver_attached() const {
+    return parts_->card.driver_attached();
 }
 
 Status Instance::listen() {

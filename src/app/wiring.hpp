@@ -2,17 +2,23 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "app/link_sources.hpp"
 #include "app/options.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/bridge.hpp"
 #include "net/observer.hpp"
 #include "net/tap.hpp"
 
 namespace ernic::app {
+
+/// Who this process is, for readers of statistics and operators.
+[[nodiscard]] nlohmann::json identity(const Options& options);
 
 /// The objects of one running card and who knows whom. The only place where the rooms meet;
 /// docs/architecture.md draws it. Owns: all of them. Thread: the loop's.
@@ -33,6 +39,13 @@ class Instance {
 
     /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
     void observe(net::Observer* observer);
+
+    // For the control socket; all live as long as the instance.
+    /// Who says what about the link; the operator is one of them.
+    [[nodiscard]] LinkSources& links();
+    [[nodiscard]] const net::Bridge& bridge() const;
+    /// See ionic::Card::driver_attached().
+    [[nodiscard]] bool driver_attached() const;
 
   private:
     struct Parts;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,18 @@ class FramePort final : public FrameSink {
     /// The device has made room; tells the others.
     void made_room();
 
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// Somebody takes the frames that leave here.
+    [[nodiscard]] bool connected() const { return device_ != nullptr; }
+    struct Counts {
+        std::uint64_t frames_in = 0;
+        std::uint64_t bytes_in = 0;
+        std::uint64_t frames_out = 0;
+        std::uint64_t bytes_out = 0;
+        std::uint64_t drops = 0;
+    };
+    [[nodiscard]] Counts counts() const;
+
     void register_metrics(metrics::Registry& registry) const;
 
   private:
@@ -73,6 +86,13 @@ class Bridge {
 
     /// `observer` sees each frame once, before it is delivered; null ends it.
     void observe(Observer* observer) { observer_ = observer; }
+
+    /// The port with number `id`; null when there is none.
+    [[nodiscard]] const FramePort* port(MacTable::Port id) const { return ports_[id]; }
+    /// See MacTable::at().
+    [[nodiscard]] std::optional<MacTable::Seen> address(std::size_t place) const {
+        return table_.at(place, now());
+    }
 
     void register_metrics(metrics::Registry& registry) const;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-namespace ernic::app {
+namespace ernic {
 namespace {
 
 TEST(EditDistance, CountsEachKindOfTypingErrorOnce) {
@@ -56,4 +56,4 @@ TEST(UnknownWord, NamesTheNearestAndAllValidWords) {
 }
 
 }  // namespace
-}  // namespace ernic::app
+}  // namespace ernic

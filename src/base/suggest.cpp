@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "app/suggest.hpp"
+#include "base/suggest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace ernic::app {
+namespace ernic {
 namespace {
 
 char lower(char letter) {
@@ -77,4 +77,4 @@ std::string unknown_word(std::string_view what, std::string_view word,
                        nearest(word, candidates), fmt::join(candidates, ", "));
 }
 
-}  // namespace ernic::app
+}  // namespace ernic

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ernic::app {
+namespace ernic {
 
 /// Typing errors between two words: insert, delete, replace, swap of neighbours. Upper and lower case are the
 /// same. Thread: any. Fails: never.
@@ -22,4 +22,4 @@ namespace ernic::app {
 [[nodiscard]] std::string unknown_word(std::string_view what, std::string_view word,
                                        std::span<const std::string_view> candidates);
 
-}  // namespace ernic::app
+}  // namespace ernic

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#include "app/control_plane.hpp"
+
+#include <utility>
+
+namespace ernic::app {
+
+ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const Options& options,
+                           Instance& instance, CaptureControl& capture, FaultControl* faults,
+                           std::shared_ptr<log::Sink> sink)
+    : path_(options.control_path),
+      targets_{.registry = registry,
+               .clock = loop.clock(),
+               .links = instance.links(),
+               .bridge = instance.bridge(),
+               .capture = capture,
+               .faults = faults,
+               .sink = sink,
+               .log = log::Logger(sink, "control"),
+               .identity = identity(options),
+               .driver_attached = [&instance] { return instance.driver_attached(); },
+               .started = loop.clock().now()},
+      server_(loop, registry, targets_.log, commands_) {
+    add_control_commands(commands_, targets_);
+}
+
+}  // namespace ernic::app
