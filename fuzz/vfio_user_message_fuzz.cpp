@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 #include <memory>
 
 #include "fuzz/driver.hpp"
+#include "fuzz/socket_folder.hpp"
 #include "fuzz/vfio_client.hpp"
 #include "fuzz/world.hpp"
 #include "vfio_user/server.hpp"
@@ -19,31 +19,6 @@ namespace ernic::fuzz {
 namespace {
 
 namespace w = wire::vfio_user;
-
-/// A folder of this process for the socket, gone at the end.
-class SocketFolder {
-  public:
-    SocketFolder()
-        : folder_(std::filesystem::temp_directory_path() / ("ernic-fuzz-" + std::to_string(::getpid()))) {
-        std::filesystem::create_directories(folder_);
-    }
-    ~SocketFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-    }
-    SocketFolder(const SocketFolder&) = delete;
-    SocketFolder& operator=(const SocketFolder&) = delete;
-    [[nodiscard]] std::string socket() const { return (folder_ / "s").string(); }
-
-  private:
-    std::filesystem::path folder_;
-};
-
-const std::string& socket_path() {
-    static const SocketFolder folder;
-    static const std::string path = folder.socket();
-    return path;
-}
 
 /// The guest's main memory in a file, at the addresses the driver expects.
 class SharedMemory final : public CpuMemory {
@@ -76,12 +51,6 @@ class SharedMemory final : public CpuMemory {
     MutableBytes bytes_;
 };
 
-/// The lowest free descriptor number: it grows when descriptors leak.
-int free_descriptor() {
-    const UniqueFd probe(::dup(STDERR_FILENO));
-    return probe.get();
-}
-
 class Target {
   public:
     explicit Target(Input input)
@@ -90,7 +59,7 @@ class Target {
           sink_(log::null_sink()),
           loop_(std::make_unique<EventLoop>(clock_)),
           server_(std::make_unique<vfio_user::Server>(*loop_, registry_, log::Logger(sink_, "fuzz"),
-                                                      vfio_user::SocketOptions{.path = socket_path()})),
+                                                      SocketOptions{.path = socket_path()})),
           device_(
               std::make_unique<Device>(Device::Options{.log_level = level()}, *server_, *loop_, registry_)),
           driver_(

@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import time
+from pathlib import Path
 
 from . import paths, process
 
@@ -20,14 +22,16 @@ class ServerFailed(Exception):
 class Server:
     """One build/rocm-ernic process with its socket, log and statistics file."""
 
-    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server", prefix=()):
+    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server", prefix=(), control=False):
         self.binary = binary or os.environ.get("ERNIC_SERVER") or paths.REPO / "build/rocm-ernic"
         self.socket_dir = paths.new_socket_dir()
         self.socket = self.socket_dir / "card.sock"
+        self.control = self.socket_dir / "control.sock" if control else None
         self.log = run_dir / f"{name}.log"
         self.stats_file = run_dir / f"{name}-stats.json"
         self.argv = [*prefix, self.binary, "--socket", self.socket, "--backend", backend,
-                     "--mac", MAC, "--stats-file", self.stats_file, *extra]
+                     "--mac", MAC, "--stats-file", self.stats_file,
+                     *(("--control", self.control) if control else ()), *extra]
         self.process = None
         self.expected_end = False  # a scenario that ends it on purpose says so
 
@@ -54,6 +58,21 @@ class Server:
     @property
     def alive(self):
         return self.process is not None and self.process.poll() is None
+
+    def ctl_argv(self, *words):
+        """The command line of the ernicctl that belongs to this server; it must have a control socket."""
+        ctl = os.environ.get("ERNIC_CTL") or Path(self.binary).parent / "tools/ernicctl"
+        return [str(word) for word in (ctl, "--control", self.control, *words)]
+
+    def ctl(self, *words):
+        """What ernicctl prints; it must succeed."""
+        done = subprocess.run(self.ctl_argv(*words), capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise ServerFailed(f"ernicctl {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def ctl_json(self, *words):
+        return json.loads(self.ctl("--json", *words))
 
     def footprint(self):
         return process.footprint(self.process.pid)

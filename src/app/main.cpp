@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "app/capture_control.hpp"
+#include "app/control_plane.hpp"
 #include "app/options.hpp"
 #include "app/sandbox.hpp"
 #include "app/signals.hpp"
@@ -61,6 +63,9 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(stats->directory());
         needs.creates_files = true;
     }
+    if (!options.control_path.empty()) {
+        needs.directories.push_back(std::filesystem::absolute(options.control_path).parent_path().string());
+    }
     needs.tap = !options.tap.empty();
     const Status entered = enter_sandbox(needs);
     if (entered) {
@@ -69,20 +74,18 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
     return entered;
 }
 
-/// The capture of this run. Fails: as net::Capture::open().
-Result<std::unique_ptr<net::Capture>> open_capture(const Options& options, const Clock& wall_clock,
+/// The capture of this run, without a file yet. Fails: as net::Capture::make().
+Result<std::unique_ptr<net::Capture>> make_capture(const Options& options, const Clock& wall_clock,
                                                    const log::Logger& log) {
     const bool closes_door = options.sandbox && *sandbox_obstacle() == '\0';
-    return net::Capture::open({.path = options.capture.path,
-                               .snaplen = options.capture.snaplen,
-                               .application = "rocm-ernic " ERNIC_VERSION,
+    return net::Capture::make({.application = "rocm-ernic " ERNIC_VERSION,
                                .on_thread_start = closes_door ? drop_thread_capabilities : nullptr},
                               wall_clock, log.named("capture"));
 }
 
 /// One run of the server, from listening to the last statistics. Everything it builds dies when it returns.
-int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
-    const log::Logger log(std::move(sink), "app");
+int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
+    const log::Logger log(sink, "app");
     const SystemClock clock;
     EventLoop loop(clock);
     if (const Status usable = loop.usable(); !usable) {
@@ -110,20 +113,38 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
         tap.emplace(std::move(opened.value()));
     }
     Instance instance(loop, registry, options, log, std::move(tap));
-    // The socket comes first: who may not have it is perhaps a second server with the options of the first,
-    // whose files it must leave alone.
+    std::optional<CaptureControl> captures;
+    if (!options.capture.path.empty() || !options.control_path.empty()) {
+        auto made = make_capture(options, wall_clock, log);
+        if (!made) {
+            return give_up(made.error());
+        }
+        capture = std::move(made.value());
+        capture->register_metrics(registry);
+        captures.emplace(loop, *capture, log.named("capture"));
+    }
+    std::optional<ControlPlane> control;
+    if (!options.control_path.empty()) {
+        control.emplace(loop, registry, options, instance, *captures, sink);
+    }
+    // The sockets come before files: who may not have them is perhaps a second server with the options of the
+    // first, whose files it must leave alone. The operators' comes first, so that whoever sees the VMM's
+    // finds it.
+    if (const Status listening = control ? control->listen() : Status(Done{}); !listening) {
+        return give_up(listening.error());
+    }
     if (const Status listening = instance.listen(); !listening) {
         return give_up(listening.error());
     }
     if (!options.capture.path.empty()) {
-        auto opened = open_capture(options, wall_clock, log);
+        const Status opened = capture->open(options.capture.path, options.capture.snaplen);
         if (!opened) {
             return give_up(opened.error());
         }
-        capture = std::move(opened.value());
-        capture->register_metrics(registry);
     }
-    instance.observe(capture.get());
+    if (captures) {
+        captures->connect([&instance](net::Observer* observer) { instance.observe(observer); });
+    }
     std::optional<StatsWriter> stats;
     if (!options.stats_file.empty()) {
         auto file = StatsFile::open(options.stats_file, registry);
@@ -137,8 +158,7 @@ int serve(const Options& options, std::shared_ptr<log::Sink> sink) {
     }
     loop.run();
 
-    instance.observe(nullptr);
-    const Status captured = capture ? capture->finish() : Status(Done{});
+    const Status captured = captures ? captures->finish() : Status(Done{});
     if (stats) {
         if (const Status written = stats->finish(); !written) {
             return give_up(written.error());

@@ -48,6 +48,10 @@ Result<log::Level> parse_level(std::string_view where, std::string_view text) {
     return static_cast<log::Level>(found - kLevels.begin());
 }
 
+std::string_view name_of(log::Level level) {
+    return kLevels[static_cast<std::size_t>(level)];
+}
+
 Result<bool> parse_on_off(std::string_view option, std::string_view text) {
     if (text == "on" || text == "off") {
         return text == "on";
@@ -73,6 +77,11 @@ Result<wire::MacAddress> parse_mac(std::string_view text) {
                         text, unicast, text.substr(2)));
     }
     return *mac;
+}
+
+std::string to_string(const wire::MacAddress& mac) {
+    const auto& b = mac.bytes;
+    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", b[0], b[1], b[2], b[3], b[4], b[5]);
 }
 
 wire::MacAddress mac_of_path(std::string_view absolute_path) {

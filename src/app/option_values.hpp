@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <string_view>
 
 #include "base/clock.hpp"
@@ -18,11 +19,17 @@ namespace ernic::app {
 /// `none`, `error`, `warn`, `info`, `debug`. `where` names the source in the sentence ("log level").
 [[nodiscard]] Result<log::Level> parse_level(std::string_view where, std::string_view text);
 
+/// The word for `level`.
+[[nodiscard]] std::string_view name_of(log::Level level);
+
 /// `on` or `off`.
 [[nodiscard]] Result<bool> parse_on_off(std::string_view option, std::string_view text);
 
 /// Six pairs of hex digits with ':' or '-' between them; unicast and not zero.
 [[nodiscard]] Result<wire::MacAddress> parse_mac(std::string_view text);
+
+/// As people write it: 02:00:00:00:00:01.
+[[nodiscard]] std::string to_string(const wire::MacAddress& mac);
 
 /// A locally administered unicast address made from the socket path: the same path gives the same address, so
 /// a guest keeps its interface name when the server is restarted, and servers side by side differ.

@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 /// The words as typed, a list per option.
 struct RawOptions {
     Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval,
-        pcap, log_file, log_level, sandbox, busy_poll, fault;
+        pcap, control, log_file, log_level, sandbox, busy_poll, fault;
     bool verbose = false;
 };
 
@@ -77,6 +77,7 @@ class Parser {
         value("--fault", raw_.fault, "SPEC",
               "Disturb the traffic, may be given many times:\ndrop, delay=TIME, duplicate, reorder, corrupt, "
               "rate=RATE or\nlink-down[=TIME], then ,KEY=VALUE.. (docs/faults.md)");
+        value("--control", raw_.control, "PATH", "Socket for ernicctl and other operators\n(default: none)");
         value("-l,--log-file", raw_.log_file, "FILE", "Append the log here (default: standard error)");
         value("-L,--log-level", raw_.log_level, "LEVEL",
               "none, error, warn, info or debug\n(default: $ERNIC_LOG_LEVEL or info)");
@@ -226,10 +227,18 @@ std::optional<Farewell> store(Result<T> result, Target& target) {
 std::optional<Farewell> read_paths(const RawOptions& raw, const Environment& environment, Options& options) {
     options.socket_path =
         raw.socket.empty() ? environment.temp_dir + "/vfio-user-rocm-ernic.sock" : raw.socket[0];
-    if (options.socket_path.size() > kLongestSocketPath) {
+    options.control_path = raw.control.empty() ? "" : raw.control[0];
+    for (const std::string& path : {options.socket_path, options.control_path}) {
+        if (path.size() > kLongestSocketPath) {
+            return refuse(
+                fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
+                            path, path.size(), kLongestSocketPath));
+        }
+    }
+    if (options.control_path == options.socket_path) {
         return refuse(
-            fmt::format("socket path '{}' is {} bytes long: at most {} fit into a UNIX socket address",
-                        options.socket_path, options.socket_path.size(), kLongestSocketPath));
+            fmt::format("option '--control' names '{}', where the VMM connects: choose another path",
+                        options.control_path));
     }
     options.tap = raw.tap.empty() ? "" : raw.tap[0];
     options.stats_file = raw.stats_file.empty() ? "" : raw.stats_file[0];

@@ -30,6 +30,7 @@ struct Options {
     std::string stats_file;                       ///< empty: no statistics file
     Nanoseconds stats_interval = 5'000'000'000U;  ///< 0: only at start and exit
     CaptureSpec capture;
+    std::string control_path;  ///< empty: no control socket
     std::vector<net::FaultSpec> faults;
     ServiceOptions services;
     std::string log_file;  ///< empty: standard error

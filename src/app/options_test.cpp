@@ -65,6 +65,14 @@ TEST(ParseOptions, ATapHasALongAndAShortName) {
     EXPECT_THAT(refused({"--tap"}), testing::HasSubstr("'--tap' needs a value"));
 }
 
+TEST(ParseOptions, AControlSocketIsAPathOfItsOwn) {
+    EXPECT_EQ(accepted({}).control_path, "");
+    EXPECT_EQ(accepted({"--control", "/run/c"}).control_path, "/run/c");
+    EXPECT_THAT(refused({"--socket", "/run/a", "--control", "/run/a"}), HasSubstr("choose another path"));
+    EXPECT_THAT(refused({"--control", std::string(108, 'a').c_str()}), HasSubstr("at most 107"));
+    EXPECT_THAT(refused({"--contrl", "/run/c"}), HasSubstr("did you mean '--control'?"));
+}
+
 TEST(ParseOptions, TheQuickStartLineIsAccepted) {
     const Options options =
         accepted({"--socket", "/tmp/vfio-user-rocm-ernic.sock", "--backend", "loopback", "--verbose"});

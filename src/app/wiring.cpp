@@ -20,8 +20,8 @@
 namespace ernic::app {
 namespace {
 
-vfio_user::SocketOptions socket_options(const Options& options) {
-    vfio_user::SocketOptions socket;
+SocketOptions socket_options(const Options& options) {
+    SocketOptions socket;
     socket.path = options.socket_path;
     if (options.socket_group) {
         socket.group = std::to_string(*options.socket_group);
@@ -29,7 +29,8 @@ vfio_user::SocketOptions socket_options(const Options& options) {
     return socket;
 }
 
-/// Who this process is, for the reader of a statistics file.
+}  // namespace
+
 nlohmann::json identity(const Options& options) {
     return {{"version", ERNIC_VERSION},
             {"pid", getpid()},
@@ -38,8 +39,6 @@ nlohmann::json identity(const Options& options) {
             {"tap", options.tap},
             {"mac", net::to_string(options.mac)}};
 }
-
-}  // namespace
 
 /// Declared in the order of use: what is below may hold references to what is above.
 ///
@@ -135,6 +134,14 @@ net::Link& Instance::link() {
 
 void Instance::observe(net::Observer* observer) {
     parts_->segment.observe(observer);
+}
+
+const net::Bridge& Instance::bridge() const {
+    return parts_->segment.bridge();
+}
+
+bool Instance::driver_attached() const {
+    return parts_->card.driver_attached();
 }
 
 Status Instance::listen() {

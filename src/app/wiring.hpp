@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "app/options.hpp"
@@ -9,12 +10,16 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/bridge.hpp"
 #include "net/faults.hpp"
 #include "net/link.hpp"
 #include "net/observer.hpp"
 #include "net/tap.hpp"
 
 namespace ernic::app {
+
+/// Who this process is, for readers of statistics and operators.
+[[nodiscard]] nlohmann::json identity(const Options& options);
 
 /// The objects of one running card and who knows whom. The only place where the rooms meet;
 /// docs/architecture.md draws it. Owns: all of them. Thread: the loop's.
@@ -36,10 +41,14 @@ class Instance {
     /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
     void observe(net::Observer* observer);
 
+    // For the control socket; all live as long as the instance.
     /// The faults on the segment, to add and clear while it runs.
     net::Faults& faults();
     /// The link of the card: the operator's say in it is Link::Source::Operator.
     net::Link& link();
+    [[nodiscard]] const net::Bridge& bridge() const;
+    /// See ionic::Card::driver_attached().
+    [[nodiscard]] bool driver_attached() const;
 
   private:
     struct Parts;

@@ -64,6 +64,8 @@ class Card final : public pci::Function {
 
     /// Plugs the cable in or pulls it out; the guest is told.
     void set_link(bool up) { port_.set_carrier(up); }
+    /// The guest's driver has initialised its interface and not reset it since.
+    [[nodiscard]] bool driver_attached() const { return lif_.initialized(); }
     /// A frame for the guest. False when it was dropped.
     bool receive(Bytes frame) { return lif_.receive({.head = frame, .tail = {}}); }
     /// Where frames for the guest go, finished or not.

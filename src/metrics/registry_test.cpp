@@ -101,6 +101,33 @@ TEST(Report, IsLaidOutForReaders) {
     EXPECT_NE(text.find("\xef\xbf\xbd"), std::string::npos) << "what is not UTF-8 is replaced";
 }
 
+TEST(Report, MayBeOneLineAndAPart) {
+    Registry registry;
+    registry.add({"a.b", "", ""}, [] { return std::uint64_t{2}; });
+    registry.add({"b.c", "", ""}, [] { return std::uint64_t{3}; });
+    registry.add_section("who", [] { return nlohmann::json("x\ny"); });
+    registry.add_list("rows", [] {
+        return [i = std::uint64_t{0}](Row& row) mutable {
+            row.add("i", i);
+            row.add("j", "x");
+            return ++i < 2;
+        };
+    });
+    const auto text = [&registry](const std::string& match) {
+        Report report(registry, Style::Compact, match);
+        std::string made;
+        while (report.step(made)) {
+        }
+        return made;
+    };
+    EXPECT_EQ(text(""), R"({"a":{"b":2},"b":{"c":3},"who":"x\ny","rows":[{"i":0,"j":"x"},{"i":1,"j":"x"}]})");
+    EXPECT_EQ(text("a."), R"({"a":{"b":2}})");
+    EXPECT_EQ(text("rows"), R"({"rows":[{"i":0,"j":"x"},{"i":1,"j":"x"}]})");
+    EXPECT_EQ(text("z"), "{}");
+    EXPECT_EQ(value_of(registry, "b.c"), 3U);
+    EXPECT_EQ(value_of(registry, "b"), std::nullopt);
+}
+
 TEST(Report, ReadsALongListInManySteps) {
     constexpr std::uint64_t kRows = 4096;
     std::uint64_t rows = 0;

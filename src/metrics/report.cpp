@@ -14,16 +14,26 @@ constexpr std::size_t kTextPerStep = 8 * 1024;
 
 }  // namespace
 
+std::optional<std::uint64_t> value_of(const Registry& registry, std::string_view name) {
+    for (const Registry::Number& number : registry.numbers()) {
+        if (number.description.name == name) {
+            return number.read();
+        }
+    }
+    return std::nullopt;
+}
+
 void Row::begin(std::string_view key) {
-    if (open_) {
-        out_ += ",\n";
-    } else {
-        out_ += first_ ? "\n    {\n" : ",\n    {\n";
+    if (open_ || !first_) {
+        out_ += ',';
+    }
+    if (!open_) {
+        out_ += compact() ? "{" : "\n    {";
         open_ = true;
     }
-    out_ += "      \"";
+    out_ += compact() ? "\"" : "\n      \"";
     out_ += key;
-    out_ += "\": ";
+    out_ += compact() ? "\":" : "\": ";
 }
 
 void Row::add(std::string_view key, std::uint64_t value) {
@@ -41,7 +51,7 @@ void Row::add(std::string_view key, std::string_view word) {
 
 bool Row::close() {
     if (open_) {
-        out_ += "\n    }";
+        out_ += compact() ? "}" : "\n    }";
     }
     return open_;
 }
@@ -49,12 +59,17 @@ bool Row::close() {
 void Report::add_head(std::string& out) {
     nlohmann::json root = nlohmann::json::object();
     for (const Registry::Number& number : registry_->numbers()) {
+        if (!wanted(number.description.name)) {
+            continue;
+        }
         std::string pointer = "/" + number.description.name;
         std::replace(pointer.begin(), pointer.end(), '.', '/');
         root[nlohmann::json::json_pointer(pointer)] = number.read();
     }
     for (const Registry::Section& section : registry_->sections()) {
-        root[section.name] = section.make();
+        if (wanted(section.name)) {
+            root[section.name] = section.make();
+        }
     }
     empty_ = root.empty();
     if (empty_) {
@@ -62,15 +77,16 @@ void Report::add_head(std::string& out) {
         return;
     }
     // A socket's path need not be UTF-8, which is no reason to go without statistics.
-    const std::string text = root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-    constexpr std::size_t kEnd = 2;  // line feed and brace: lists follow
-    out.append(text, 0, text.size() - kEnd);
+    const std::string text =
+        root.dump(compact() ? -1 : 2, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::size_t end = compact() ? 1 : 2;  // brace, and the line feed before it: lists follow
+    out.append(text, 0, text.size() - end);
 }
 
 bool Report::add_rows(std::string& out) {
     const std::size_t enough = out.size() + kTextPerStep;
     while (out.size() < enough) {
-        Row row(out, first_row_);
+        Row row(out, first_row_, style_);
         const bool more = rows_(row);
         if (row.close()) {
             first_row_ = false;
@@ -88,24 +104,34 @@ bool Report::step(std::string& out) {
         add_head(out);
         return true;
     }
+    while (list_ != registry_->lists().end() && !wanted(list_->name)) {
+        ++list_;
+    }
     if (list_ == registry_->lists().end()) {
-        out += empty_ ? "}\n" : "\n}\n";
+        out += compact() ? "}" : empty_ ? "}\n" : "\n}\n";
         return false;
     }
     if (!rows_) {
-        out += empty_ ? "\n  \"" : ",\n  \"";
-        out += list_->name;
-        out += "\": [";
-        empty_ = false;
-        first_row_ = true;
-        rows_ = list_->open();
+        begin_list(out);
     }
     if (!add_rows(out)) {
-        out += first_row_ ? "]" : "\n  ]";
+        out += compact() || first_row_ ? "]" : "\n  ]";
         rows_ = nullptr;
         ++list_;
     }
     return true;
+}
+
+void Report::begin_list(std::string& out) {
+    if (!empty_) {
+        out += ',';
+    }
+    out += compact() ? "\"" : "\n  \"";
+    out += list_->name;
+    out += compact() ? "\":[" : "\": [";
+    empty_ = false;
+    first_row_ = true;
+    rows_ = list_->open();
 }
 
 }  // namespace ernic::metrics

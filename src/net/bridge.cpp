@@ -67,6 +67,10 @@ void FramePort::made_room() {
     }
 }
 
+FramePort::Counts FramePort::counts() const {
+    return {frames_in_.value(), bytes_in_.value(), frames_out_.value(), bytes_out_.value(), drops_.value()};
+}
+
 void FramePort::register_metrics(metrics::Registry& registry) const {
     const std::string prefix = "segment.ports." + name_ + ".";
     registry.add({prefix + "frames_in", "frames",

@@ -46,6 +46,18 @@ class FramePort final : public FrameSink {
     /// The device has made room; tells the others.
     void made_room();
 
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// Somebody takes the frames that leave here.
+    [[nodiscard]] bool connected() const { return device_ != nullptr; }
+    struct Counts {
+        std::uint64_t frames_in = 0;
+        std::uint64_t bytes_in = 0;
+        std::uint64_t frames_out = 0;
+        std::uint64_t bytes_out = 0;
+        std::uint64_t drops = 0;
+    };
+    [[nodiscard]] Counts counts() const;
+
     void register_metrics(metrics::Registry& registry) const;
 
   private:
@@ -83,6 +95,13 @@ class Bridge {
     /// To the port its destination was last seen at; to all others when that is unknown; never back to
     /// `from`. For a filter that kept a frame back; everybody else transmits.
     void deliver(const Frame& frame, MacTable::Port from);
+
+    /// The port with number `id`; null when there is none.
+    [[nodiscard]] const FramePort* port(MacTable::Port id) const { return ports_[id]; }
+    /// See MacTable::at().
+    [[nodiscard]] std::optional<MacTable::Seen> address(std::size_t place) const {
+        return table_.at(place, now());
+    }
 
     void register_metrics(metrics::Registry& registry) const;
 

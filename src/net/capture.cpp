@@ -2,6 +2,8 @@
 #include "net/capture.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,44 +31,125 @@ Nanoseconds RealTimeClock::now() const {
     return static_cast<Nanoseconds>(time.tv_sec) * 1'000'000'000U + static_cast<Nanoseconds>(time.tv_nsec);
 }
 
-Result<std::unique_ptr<Capture>> Capture::open(const Options& options, const Clock& clock,
+void CaptureCounters::register_metrics(metrics::Registry& registry) const {
+    registry.add({"capture.packets", "packets", "Packets of the segment shown to the capture."}, packets);
+    registry.add({"capture.dropped_packets", "packets",
+                  "Packets of those that are missing in the file; high: the disk is slower than the traffic, "
+                  "a smaller snaplen helps."},
+                 dropped);
+    registry.add({"capture.bad_frames", "frames",
+                  "Frames left out because the work their sender asked for makes no sense."},
+                 bad_frames);
+}
+
+Result<std::unique_ptr<Capture>> Capture::make(const Options& options, const Clock& clock,
                                                const log::Logger& log) {
-    // Guest data is nobody else's business. Not blocking matters for pipes only.
-    constexpr mode_t kOwnerOnly = 0600;
-    UniqueFd fd(
-        ::open(options.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, kOwnerOnly));
-    if (!fd) {
-        return failed(options.path, errno);
-    }
-    const auto start = pcapng::start_of_file(
-        {.application = options.application, .interface_name = "segment", .snaplen = options.snaplen});
-    if (!write_all(fd.get(), start)) {
-        return failed(options.path, errno);
-    }
-    std::unique_ptr<Capture> capture(new Capture(std::move(fd), options, clock, log));
+    std::unique_ptr<Capture> capture(new Capture(options, clock, log));
     if (const int error = capture->spool_.error(); error != 0) {
-        return failed(options.path, error);
+        return Error{Errc::Io, fmt::format("cannot prepare a capture: {}", std::strerror(error))};
     }
     return capture;
 }
 
-Capture::Capture(UniqueFd fd, const Options& options, const Clock& clock, const log::Logger& log)
-    : path_(options.path),
-      snaplen_(options.snaplen),
+Capture::Capture(const Options& options, const Clock& clock, const log::Logger& log)
+    : application_(options.application),
       clock_(clock),
       log_(log),
-      spool_(std::move(fd), options.buffer, options.on_thread_start),
-      begin_(clock.now()) {
+      spool_(options.buffer, options.on_thread_start) {
 }
 
 Capture::~Capture() {
     (void)finish();
 }
 
+std::vector<std::byte> Capture::start_of_file(std::uint32_t snaplen) const {
+    return pcapng::start_of_file(
+        {.application = application_, .interface_name = "segment", .snaplen = snaplen});
+}
+
+Status Capture::open(const std::string& path, std::uint32_t snaplen) {
+    // Guest data is nobody else's business. Not blocking matters for pipes only.
+    constexpr mode_t kOwnerOnly = 0600;
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, kOwnerOnly));
+    if (!fd || !write_all(fd.get(), start_of_file(snaplen))) {
+        return failed(path, errno);
+    }
+    return begin(std::move(fd), path, snaplen);
+}
+
+Status Capture::start(UniqueFd fd, const std::string& name, std::uint32_t snaplen) {
+    struct stat info {};
+    const int flags = ::fcntl(fd.get(), F_GETFL);
+    if (flags < 0 || ::fstat(fd.get(), &info) != 0 || (flags & O_PATH) != 0 ||
+        (flags & O_ACCMODE) == O_RDONLY) {
+        return Error{Errc::InvalidArgument, "the descriptor is not open for writing"};
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode) &&
+        !S_ISCHR(info.st_mode)) {
+        return Error{Errc::InvalidArgument, "a capture goes to a file, a pipe or a socket"};
+    }
+    if (!S_ISREG(info.st_mode) && ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+        return failed(name, errno);
+    }
+    if (Status begun = begin(std::move(fd), name, snaplen); !begun) {
+        return begun;
+    }
+    const auto header = start_of_file(snaplen);
+    const Bytes part = header;
+    (void)spool_.put(std::span(&part, 1));  // an empty buffer has room
+    return Done{};
+}
+
+Status Capture::begin(UniqueFd fd, const std::string& name, std::uint32_t snaplen) {
+    if (!spool_.open(std::move(fd))) {
+        return Error{Errc::NoSpace, "no memory for the capture's buffer"};
+    }
+    name_ = name;
+    snaplen_ = snaplen;
+    begin_ = clock_.now();
+    before_ = {counters_.packets.value(), counters_.dropped.value()};
+    running_ = true;
+    return Done{};
+}
+
+void Capture::stop() {
+    if (!running_) {
+        return;
+    }
+    const Counts seen = counts();
+    const auto statistics = pcapng::statistics_block(
+        {.begin = begin_, .end = clock_.now(), .received = seen.packets, .dropped = seen.dropped});
+    // Fails only when the file has failed, which outcome() tells.
+    (void)spool_.put_last(statistics);
+    spool_.finish();
+    after_ = {counters_.packets.value(), counters_.dropped.value()};
+    running_ = false;
+}
+
+Status Capture::finish() {
+    stop();
+    spool_.close();
+    return outcome();
+}
+
+Capture::State Capture::state() const {
+    return running_ ? State::Running : spool_.idle() ? State::Idle : State::Ending;
+}
+
+Status Capture::outcome() const {
+    const int error = spool_.error();
+    return error == 0 ? Status(Done{}) : Status(failed(name_, error));
+}
+
+Capture::Counts Capture::counts() const {
+    const Counts now = running_ ? Counts{counters_.packets.value(), counters_.dropped.value()} : after_;
+    return {now.packets - before_.packets, now.dropped - before_.dropped};
+}
+
 void Capture::on_frame(const Frame& frame) {
     now_ = clock_.now();
     if (!finisher_.finish(frame, *this)) {
-        bad_frames_.add();
+        counters_.bad_frames.add();
     }
 }
 
@@ -88,49 +171,18 @@ void Capture::store(Bytes head, Bytes tail, std::size_t length) {
     const pcapng::PacketFrame frame = pcapng::packet_frame(now_, head.size() + tail.size(), length);
     const std::array<Bytes, 4> parts = {Bytes(frame.header), head, tail,
                                         Bytes(frame.trailer).first(frame.trailer_size)};
-    packets_.add();
-    if (finished_ || !spool_.put(parts)) {
+    counters_.packets.add();
+    if (!running_ || !spool_.put(parts)) {
         lose();
     }
 }
 
 void Capture::lose() {
-    dropped_.add();
-    const int error = spool_.error();
-    if (error == 0) {
-        log_.warn_limited(limiter_, "capture cannot keep up: {} packets lost so far", dropped_.value());
-    } else if (!failure_told_) {
-        failure_told_ = true;
-        log_.error("{}; the capture ends here", failed(path_, error).message);
+    counters_.dropped.add();
+    if (spool_.error() == 0) {
+        log_.warn_limited(limiter_, "capture cannot keep up: {} packets lost so far",
+                          counters_.dropped.value());
     }
-}
-
-Status Capture::finish() {
-    if (!finished_) {
-        finished_ = true;
-        const auto statistics = pcapng::statistics_block({.begin = begin_,
-                                                          .end = clock_.now(),
-                                                          .received = packets_.value(),
-                                                          .dropped = dropped_.value()});
-        // Fails only when the file has failed, which is told below.
-        (void)spool_.put_last(statistics);
-        spool_.close();
-    }
-    if (const int error = spool_.error(); error != 0) {
-        return failed(path_, error);
-    }
-    return Done{};
-}
-
-void Capture::register_metrics(metrics::Registry& registry) {
-    registry.add({"capture.packets", "packets", "Packets of the segment shown to the capture."}, packets_);
-    registry.add({"capture.dropped_packets", "packets",
-                  "Packets of those that are missing in the file; high: the disk is slower than the traffic, "
-                  "a smaller snaplen helps."},
-                 dropped_);
-    registry.add({"capture.bad_frames", "frames",
-                  "Frames left out because the work their sender asked for makes no sense."},
-                 bad_frames_);
 }
 
 }  // namespace ernic::net

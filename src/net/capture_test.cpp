@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +107,11 @@ std::uint64_t number(const std::vector<std::byte>& bytes) {
     return read_value<le64>(bytes).value().get();
 }
 
+struct Wanted {
+    std::uint32_t snaplen = Capture::kMaxSnaplen;
+    std::size_t buffer = Capture::kDefaultBuffer;
+};
+
 class CaptureTest : public testing::Test {
   protected:
     CaptureTest() {
@@ -118,15 +125,19 @@ class CaptureTest : public testing::Test {
     }
     ~CaptureTest() override { std::filesystem::remove_all(directory_); }
 
-    std::unique_ptr<Capture> open(Capture::Options options = {}) {
-        options.path = path();
-        options.application = "test 1";
-        auto opened = Capture::open(options, clock_, log_);
-        if (!opened) {
-            ADD_FAILURE() << opened.error().message;
+    std::unique_ptr<Capture> make(std::size_t buffer = Capture::kDefaultBuffer) {
+        auto made = Capture::make({.application = "test 1", .buffer = buffer}, clock_, log_);
+        if (!made) {
+            ADD_FAILURE() << made.error().message;
             return nullptr;
         }
-        return std::move(opened.value());
+        return std::move(made.value());
+    }
+    std::unique_ptr<Capture> open(const Wanted& wanted = {}) {
+        auto capture = make(wanted.buffer);
+        const Status opened = capture->open(path(), wanted.snaplen);
+        EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
+        return capture;
     }
     ParsedFile finish(Capture& capture) {
         EXPECT_TRUE(capture.finish());
@@ -298,7 +309,7 @@ TEST_F(CaptureTest, AReaderThatStoppedReadingDoesNotHoldUpTheEnd) {
 
 TEST_F(CaptureTest, WhatCannotBeWrittenIsRefusedAtOnce) {
     const auto refused = [this](const std::string& path) {
-        auto opened = Capture::open({.path = path}, clock_, log_);
+        const Status opened = make()->open(path);
         EXPECT_FALSE(opened);
         return opened ? std::string() : opened.error().message;
     };
@@ -308,6 +319,95 @@ TEST_F(CaptureTest, WhatCannotBeWrittenIsRefusedAtOnce) {
     EXPECT_THAT(refused("/dev/full"), HasSubstr("No space left"));
     ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
     EXPECT_THAT(refused(path()), HasSubstr("start the reader first"));
+}
+
+/// As a client of the control socket hands it over.
+class CaptureOnADescriptor : public CaptureTest {
+  protected:
+    UniqueFd create(int flags = O_WRONLY) {
+        return UniqueFd(::open(path().c_str(), flags | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    }
+    /// Waits until the thread has something to tell.
+    static void wait_for_event(const Capture& capture) {
+        pollfd event{capture.event_fd(), POLLIN, 0};
+        ASSERT_EQ(::poll(&event, 1, 10'000), 1);
+        eventfd_t ignored = 0;
+        ASSERT_EQ(::eventfd_read(capture.event_fd(), &ignored), 0);
+    }
+};
+
+TEST_F(CaptureOnADescriptor, FilesFollowEachOtherAndEachCountsFromNought) {
+    const auto capture = make();
+    EXPECT_EQ(capture->state(), Capture::State::Idle);
+    for (const std::size_t packets : {3U, 1U}) {
+        ASSERT_TRUE(capture->start(create(), "file", 200).ok());
+        EXPECT_EQ(capture->state(), Capture::State::Running);
+        for (std::size_t i = 0; i < packets; ++i) {
+            send(*capture, 1000);
+        }
+        EXPECT_EQ(capture->counts().packets, packets);
+        const ParsedFile file = finish(*capture);
+        EXPECT_EQ(capture->state(), Capture::State::Idle);
+        EXPECT_EQ(file.packets.size(), packets);
+        EXPECT_EQ(file.snaplen, 200U);
+        EXPECT_EQ(number(file.statistics.at(4)), packets);
+        EXPECT_EQ(capture->counts().packets, packets) << "still told afterwards";
+    }
+}
+
+TEST_F(CaptureOnADescriptor, StoppingDoesNotWaitAndTheEndIsTold) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    UniqueFd reader(ends[0]);
+    const auto capture = make();
+    ASSERT_TRUE(capture->start(UniqueFd(ends[1]), "pipe"));
+    for (int i = 0; i < 100; ++i) {
+        send(*capture, 1024);
+    }
+    capture->stop();
+    EXPECT_EQ(capture->state(), Capture::State::Ending) << "100 KiB do not fit into the pipe";
+    std::vector<std::byte> bytes;
+    std::array<std::byte, 4096> buffer{};
+    ssize_t count = 0;
+    while ((count = ::read(reader.get(), buffer.data(), buffer.size())) > 0) {
+        bytes.insert(bytes.end(), buffer.begin(), buffer.begin() + count);
+    }
+    wait_for_event(*capture);
+    EXPECT_EQ(capture->state(), Capture::State::Idle);
+    EXPECT_TRUE(capture->outcome());
+    EXPECT_EQ(parse_file(bytes).packets.size(), 100U);
+}
+
+TEST_F(CaptureOnADescriptor, AReaderThatGoesAwayIsNoticedWithoutTraffic) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    UniqueFd reader(ends[0]);
+    const auto capture = make();
+    ASSERT_TRUE(capture->start(UniqueFd(ends[1]), "pipe"));
+    reader.reset();
+    wait_for_event(*capture);
+    EXPECT_EQ(capture->error(), EPIPE);
+    EXPECT_EQ(capture->state(), Capture::State::Running) << "until somebody stops it";
+    send(*capture, 10);
+    EXPECT_EQ(capture->counts().dropped, 1U);
+    EXPECT_FALSE(capture->finish());
+    ASSERT_TRUE(capture->start(create(), "file")) << "the next one is not affected";
+    send(*capture, 10);
+    EXPECT_EQ(finish(*capture).packets.size(), 1U);
+}
+
+TEST_F(CaptureOnADescriptor, WhatIsNoPlaceForACaptureIsRefused) {
+    const auto capture = make();
+    create();
+    for (UniqueFd& fd : std::array<UniqueFd, 5>{UniqueFd(), create(O_RDONLY),
+                                                UniqueFd(::open(path().c_str(), O_PATH | O_CLOEXEC)),
+                                                UniqueFd(::open(directory_.c_str(), O_RDONLY | O_CLOEXEC)),
+                                                UniqueFd(::eventfd(0, EFD_CLOEXEC))}) {
+        const Status started = capture->start(std::move(fd), "x");
+        ASSERT_FALSE(started);
+        EXPECT_EQ(started.error().code, Errc::InvalidArgument);
+        EXPECT_EQ(capture->state(), Capture::State::Idle);
+    }
 }
 
 }  // namespace

@@ -57,6 +57,11 @@ void MacTable::forget(Port port) {
     }
 }
 
+std::optional<MacTable::Seen> MacTable::at(std::size_t place, Nanoseconds now) const {
+    const Entry& entry = entries_[place];
+    return fresh(entry, now) ? std::optional(Seen{entry.mac, entry.port, now - entry.seen}) : std::nullopt;
+}
+
 std::size_t MacTable::count(Nanoseconds now) const {
     return static_cast<std::size_t>(
         std::count_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return fresh(e, now); }));

@@ -33,6 +33,15 @@ class MacTable {
     /// Fails: nullopt when the address is unknown or has aged.
     [[nodiscard]] std::optional<Port> find(const wire::MacAddress& mac, Nanoseconds now) const;
     void forget(Port port);
+    /// One address that has not aged.
+    struct Seen {
+        wire::MacAddress mac;
+        Port port = 0;
+        Nanoseconds age = 0;
+    };
+    /// What is in `place`, from 0 to kCapacity - 1, for a reading in steps. Fails: nullopt when there is
+    /// nothing, or it has aged.
+    [[nodiscard]] std::optional<Seen> at(std::size_t place, Nanoseconds now) const;
     /// Addresses that have not aged.
     [[nodiscard]] std::size_t count(Nanoseconds now) const;
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <future>
+#include <new>
 #include <system_error>
 
 namespace ernic::net {
@@ -30,14 +31,10 @@ void block_signals() {
 
 }  // namespace
 
-Spool::Spool(UniqueFd fd, std::size_t capacity, const std::function<void()>& on_start)
-    : fd_(std::move(fd)),
-      wake_(eventfd(0, EFD_CLOEXEC)),
-      capacity_(capacity),
-      // Not zeroed: the pages appear as they are used.
-      ring_(std::make_unique_for_overwrite<std::byte[]>(capacity)) {  // NOLINT(modernize-avoid-c-arrays)
+Spool::Spool(std::size_t capacity, const std::function<void()>& on_start)
+    : wake_(eventfd(0, EFD_CLOEXEC)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), capacity_(capacity) {
     assert(std::has_single_bit(capacity) && capacity > kReserve);
-    if (!wake_) {
+    if (!wake_ || !event_) {
         error_ = errno;
         return;
     }
@@ -60,15 +57,39 @@ Spool::Spool(UniqueFd fd, std::size_t capacity, const std::function<void()>& on_
 
 Spool::~Spool() {
     close();
+    if (thread_.joinable()) {
+        state_ = State::Quitting;
+        wake();
+        thread_.join();
+    }
+}
+
+bool Spool::open(UniqueFd fd) {
+    assert(idle() && thread_.joinable());
+    // Not zeroed: the pages appear as they are used.
+    ring_.reset(new (std::nothrow) std::byte[capacity_]);  // NOLINT(modernize-avoid-c-arrays)
+    if (!ring_) {
+        return false;
+    }
+    fd_ = std::move(fd);
+    error_ = 0;
+    head_ = 0;
+    tail_ = 0;
+    state_.store(State::Open, std::memory_order_release);
+    wake();
+    return true;
+}
+
+void Spool::finish() {
+    State open = State::Open;
+    if (state_.compare_exchange_strong(open, State::Closing)) {
+        wake();
+    }
 }
 
 void Spool::close() {
-    if (!thread_.joinable()) {
-        return;
-    }
-    closing_ = true;
-    wake();
-    thread_.join();
+    finish();
+    state_.wait(State::Closing, std::memory_order_acquire);
 }
 
 bool Spool::add(std::span<const Bytes> parts, std::size_t reserve) {
@@ -113,31 +134,80 @@ void Spool::wake() {
 }
 
 void Spool::run() {
-    while (wait_for_records()) {
-        const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-        // Acquire pairs with the store in add(): the bytes below head are there.
-        if (!write_some(tail, head_.load(std::memory_order_acquire))) {
-            return;
+    while (wait_while(State::Idle)) {
+        while (wait_for_records()) {
+            const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+            // Acquire pairs with the store in add(): the bytes below head are there.
+            if (!write_some(tail, head_.load(std::memory_order_acquire))) {
+                break;
+            }
         }
+        if (error() != 0) {
+            tell();
+            wait_while(State::Open);
+        }
+        end_file();
     }
+}
+
+bool Spool::wait_while(State state) {
+    while (state_.load(std::memory_order_acquire) == state) {
+        std::uint64_t ignored = 0;
+        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+    }
+    return state_.load(std::memory_order_acquire) != State::Quitting;
+}
+
+/// The ring goes here and not with finish(), because giving megabytes back takes a millisecond.
+void Spool::end_file() {
+    fd_.reset();
+    ring_.reset();
+    state_.store(State::Idle, std::memory_order_release);
+    state_.notify_all();
+    tell();
+}
+
+void Spool::tell() {
+    const std::uint64_t one = 1;
+    (void)!::write(event_.get(), &one, sizeof(one));
+}
+
+void Spool::fail(int error) {
+    error_.store(error, std::memory_order_release);
 }
 
 bool Spool::wait_for_records() {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
     while (head_.load(std::memory_order_acquire) == tail) {
-        if (closing_.load(std::memory_order_acquire)) {
+        if (closing()) {
             // Records put before closing are visible now, if they were not above.
             return head_.load(std::memory_order_acquire) != tail;
         }
         sleeping_.store(true, std::memory_order_seq_cst);
-        if (head_.load(std::memory_order_seq_cst) != tail || closing_.load(std::memory_order_seq_cst)) {
+        if (head_.load(std::memory_order_seq_cst) != tail || closing()) {
             sleeping_.store(false, std::memory_order_relaxed);
             continue;
         }
-        std::uint64_t ignored = 0;
-        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+        if (!sleep()) {
+            fail(EPIPE);
+            return false;
+        }
     }
     return true;
+}
+
+bool Spool::sleep() {
+    // Nothing is asked of the file, so only the end of a pipe or socket is told.
+    std::array<pollfd, 2> fds = {{{fd_.get(), 0, 0}, {wake_.get(), POLLIN, 0}}};
+    if (::poll(fds.data(), fds.size(), -1) <= 0) {
+        return true;
+    }
+    if (fds[1].revents != 0) {
+        std::uint64_t ignored = 0;
+        (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+        return true;
+    }
+    return fds[0].revents == 0;
 }
 
 bool Spool::write_some(std::uint64_t tail, std::uint64_t head) {
@@ -151,15 +221,15 @@ bool Spool::write_some(std::uint64_t tail, std::uint64_t head) {
     if (written < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_reader()))) {
         return true;
     }
-    error_.store(written == 0 ? EIO : errno, std::memory_order_relaxed);
+    fail(written == 0 ? EIO : errno);
     return false;
 }
 
 bool Spool::wait_for_reader() {
     while (true) {
-        const bool closing = closing_.load(std::memory_order_acquire);
+        const bool closing = this->closing();
         std::array<pollfd, 2> fds = {{{fd_.get(), POLLOUT, 0}, {wake_.get(), POLLIN, 0}}};
-        // The wake-up is left where it is: only close() sends one now, and from then on only the reader
+        // The wake-up is left where it is: only finish() sends one now, and from then on only the reader
         // counts.
         const int ready = ::poll(fds.data(), closing ? 1 : 2, closing ? kPatienceMilliseconds : -1);
         if (ready > 0 && fds[0].revents != 0) {

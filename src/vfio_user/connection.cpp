@@ -9,28 +9,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/fd_passing.hpp"
 #include "vfio_user/limits.hpp"
 #include "vfio_user/trace.hpp"
 
 namespace ernic::vfio_user {
 namespace {
-
-/// The descriptors of one recvmsg. All are taken, whatever happens next, so that none leaks.
-std::vector<UniqueFd> fds_of(msghdr& message) {
-    std::vector<UniqueFd> fds;
-    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; ++i) {
-            int fd = -1;
-            std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-            fds.emplace_back(fd);
-        }
-    }
-    return fds;
-}
 
 bool may_carry_fds(const Header& header) {
     switch (header.code()) {
@@ -73,7 +57,7 @@ Connection::Received Connection::receive() {
     }
     std::vector<UniqueFd> fds;
     if (message.msg_controllen != 0) {
-        fds = fds_of(message);
+        fds = received_fds(message);
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
         // The kernel has dropped descriptors: a DMA map or an interrupt would silently be missing.

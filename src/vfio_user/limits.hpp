@@ -57,10 +57,4 @@ inline constexpr Nanoseconds kDmaReadTimeout = 5'000'000'000;
 /// DMA_MAP.
 inline constexpr unsigned kReadsPerWakeup = 64;
 
-/// Clients waiting to be accepted; extra clients are accepted and closed at once, so few are enough.
-inline constexpr int kListenBacklog = 16;
-
-/// Pause of the listener after accept() failed for want of file descriptors or memory.
-inline constexpr Nanoseconds kAcceptPause = 100'000'000;
-
 }  // namespace ernic::vfio_user

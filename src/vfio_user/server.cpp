@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 
 #include <cassert>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "vfio_user/limits.hpp"
@@ -20,7 +18,7 @@ Server::Server(EventLoop& loop, metrics::Registry& registry, log::Logger logger,
       options_(std::move(options)),
       dma_(loop, counters_, logger_),
       irqs_(counters_, logger_),
-      accept_pause_(loop, [this] { loop_.modify(socket_.fd(), EPOLLIN); }),
+      listener_(loop, logger_, [this](UniqueFd socket) { accept_one(std::move(socket)); }),
       check_timer_(loop, [this] {
           if (session_) {
               session_->verify_shared_memory(check_page_);
@@ -42,7 +40,7 @@ Server::~Server() {
 }
 
 void Server::attach(pci::Function& function) {
-    assert(socket_.fd() < 0);
+    assert(!listener_.listening());
     function_ = &function;
     irqs_.attach(function);
 }
@@ -53,15 +51,11 @@ Status Server::listen() {
     if (!bus_errors) {
         return bus_errors.error();
     }
-    auto socket = SocketPath::listen(options_);
-    if (!socket) {
-        return socket.error();
+    if (Status listening = listener_.listen(options_); !listening) {
+        return listening;
     }
     bus_errors_.emplace(std::move(*bus_errors));
     loop_.add(bus_errors_->fd(), EPOLLIN, [this](std::uint32_t) { on_bus_error(); });
-    socket_ = std::move(*socket);
-    loop_.add(socket_.fd(), EPOLLIN, [this](std::uint32_t) { on_listener(); });
-    logger_.info("listening on {}", socket_.path());
     return Done{};
 }
 
@@ -69,10 +63,8 @@ void Server::close() {
     if (session_) {
         drop_client();
     }
-    accept_pause_.cancel();
-    if (socket_.fd() >= 0) {
-        loop_.remove(socket_.fd());
-        socket_.close();
+    if (listener_.listening()) {
+        listener_.close();
         loop_.remove(bus_errors_->fd());
         bus_errors_.reset();
     }
@@ -84,23 +76,6 @@ void Server::on_bus_error() {
         logger_.warn_limited(limits_.memory_shrunk,
                              "connection dropped: a memory file became shorter while it was mapped");
         drop_client();
-    }
-}
-
-void Server::on_listener() {
-    for (int i = 0; i < kListenBacklog; ++i) {
-        UniqueFd socket(::accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (socket.valid()) {
-            accept_one(std::move(socket));
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            // The client stays in the backlog and the listener readable: without a pause this would spin.
-            logger_.warn_limited(accept_limiter_, "cannot accept a client: {}", std::strerror(errno));
-            loop_.modify(socket_.fd(), 0);
-            accept_pause_.arm(loop_.clock().now() + kAcceptPause);
-        }
-        return;
     }
 }
 

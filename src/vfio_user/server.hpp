@@ -7,6 +7,7 @@
 
 #include "base/event_loop.hpp"
 #include "base/fd.hpp"
+#include "base/listener.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "mem/guest_memory.hpp"
@@ -19,7 +20,6 @@
 #include "vfio_user/irq_table.hpp"
 #include "vfio_user/log_limits.hpp"
 #include "vfio_user/session.hpp"
-#include "vfio_user/socket_path.hpp"
 
 namespace ernic::vfio_user {
 
@@ -41,7 +41,7 @@ class Server final : public pci::Host {
     /// The function clients will see; before listen(), once. It must live until close().
     void attach(pci::Function& function);
 
-    /// Creates the socket. Fails: see SocketPath::listen and BusErrors::watch. Precondition: attach() was
+    /// Creates the socket. Fails: see Listener::listen and BusErrors::watch. Precondition: attach() was
     /// called.
     Status listen();
 
@@ -65,7 +65,6 @@ class Server final : public pci::Host {
     void verify_shared_memory(mem::Iova iova) override;
 
   private:
-    void on_listener();
     void on_bus_error();
     void accept_one(UniqueFd socket);
     void on_client(std::uint32_t events);
@@ -77,7 +76,6 @@ class Server final : public pci::Host {
     EventLoop& loop_;
     log::Logger logger_;
     log::Limiter refuse_limiter_;
-    log::Limiter accept_limiter_;
     LogLimits limits_;
     SocketOptions options_;
     Counters counters_;
@@ -86,8 +84,7 @@ class Server final : public pci::Host {
     DmaMap dma_;
     IrqTable irqs_;
     pci::Function* function_ = nullptr;
-    SocketPath socket_;
-    Timer accept_pause_;
+    Listener listener_;
     Timer check_timer_;
     mem::Iova check_page_;
     std::unique_ptr<Session> session_;

@@ -2,6 +2,7 @@
 """Starts the real server binary for the tests in this folder, and speaks just enough vfio-user to see that it serves."""
 
 import array
+import json
 import os
 import pathlib
 import select
@@ -15,12 +16,13 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("ERNIC_BINARY", str(ROOT / "build" / "rocm-ernic"))
+CTL = os.environ.get("ERNIC_CTL", str(ROOT / "build" / "tools" / "ernicctl"))
 TIMEOUT = 20.0  # generous: sanitizer builds on a loaded machine
 
 
 def clean_environment(**changes):
     """The environment without the variables the server reads, plus `changes`."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("ERNIC_LOG_LEVEL", "TMPDIR")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("ERNIC_LOG_LEVEL", "ERNIC_CONTROL", "TMPDIR")}
     environment.update(changes)
     return environment
 
@@ -72,6 +74,10 @@ class Server:
 
     def wait_until_listening(self):
         return self.wait_for_log("listening on")
+
+    def wait_until_ready(self):
+        """Until every socket is there."""
+        return self.wait_for_log("app: sandbox")
 
     def wait_until_connectable(self):
         """For servers that log nothing: tries until somebody answers. Returns the seconds since the start."""
@@ -166,6 +172,52 @@ class Client:
         return struct.unpack("<HH", self.config(0, 4))
 
 
+class Control:
+    """A client of the control socket that speaks the protocol by hand."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        self.socket.settimeout(TIMEOUT)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data, fds=()):
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        return self.socket.sendmsg([data], ancillary)
+
+    def line(self):
+        while b"\n" not in self.buffer:
+            chunk = self.socket.recv(1 << 16)
+            if not chunk:
+                raise ConnectionResetError("the server hung up")
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return json.loads(line)
+
+    def ask(self, command, fds=(), **arguments):
+        """The whole answer to one request."""
+        self.send(json.dumps({"id": 1, "command": command, "arguments": arguments}).encode() + b"\n", fds)
+        return self.line()
+
+    def result(self, command, fds=(), **arguments):
+        answer = self.ask(command, fds, **arguments)
+        if answer.get("ok") is not True or answer.get("id") != 1:
+            raise AssertionError(f"{command}: {answer}")
+        return answer["result"]
+
+    def error(self, command, fds=(), **arguments):
+        answer = self.ask(command, fds, **arguments)
+        if answer.get("ok") is not False:
+            raise AssertionError(f"{command} succeeds: {answer}")
+        return answer["error"]["code"]
+
+
 class ServerTest(unittest.TestCase):
     """A test with a directory of its own."""
 
@@ -180,6 +232,13 @@ class ServerTest(unittest.TestCase):
         server = Server(self.socket, *arguments, **changes)
         self.addCleanup(server.__exit__)
         return server.wait_until_listening()
+
+    def start_with_control(self, *arguments, **changes):
+        """A server with a control socket; it ends with the test."""
+        self.control = self.directory / "control.sock"
+        server = Server(self.socket, "--control", str(self.control), *arguments, **changes)
+        self.addCleanup(server.__exit__)
+        return server.wait_until_ready()
 
     def instrumented(self):
         """True for sanitizer and coverage builds, which run slowly and without the sandbox."""

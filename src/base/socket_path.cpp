@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "vfio_user/socket_path.hpp"
+#include "base/socket_path.hpp"
 
 #include <fmt/format.h>
 #include <grp.h>
@@ -14,9 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "vfio_user/limits.hpp"
-
-namespace ernic::vfio_user {
+namespace ernic {
 namespace {
 
 Error system_error(const std::string& path, const char* what) {
@@ -123,7 +121,7 @@ Result<SocketPath> SocketPath::listen(const SocketOptions& options) {
     if (!bound) {
         return bound.error();
     }
-    if (::listen(made.socket_.get(), kListenBacklog) != 0) {
+    if (::listen(made.socket_.get(), SocketPath::kBacklog) != 0) {
         return system_error(options.path, "listen on");
     }
     return made;
@@ -157,4 +155,4 @@ void SocketPath::close() {
     socket_.reset();
 }
 
-}  // namespace ernic::vfio_user
+}  // namespace ernic

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-#include "vfio_user/socket_path.hpp"
+#include "base/socket_path.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
-#include "vfio_user/test_support.hpp"
-
-namespace ernic::vfio_user {
+namespace ernic {
 namespace {
 
 class SocketPathTest : public testing::Test {
@@ -123,4 +127,4 @@ TEST_F(SocketPathTest, SuccessorsSocketIsNotRemoved) {
 }
 
 }  // namespace
-}  // namespace ernic::vfio_user
+}  // namespace ernic

@@ -8,7 +8,7 @@
 #include "base/fd.hpp"
 #include "base/result.hpp"
 
-namespace ernic::vfio_user {
+namespace ernic {
 
 /// Where the server listens and who may connect.
 struct SocketOptions {
@@ -33,6 +33,9 @@ class SocketPath {
     /// InvalidArgument (path empty or too long, unknown group), Io; each with one sentence for the user.
     static Result<SocketPath> listen(const SocketOptions& options);
 
+    /// Clients waiting to be accepted; servers here accept at once, so few are enough.
+    static constexpr int kBacklog = 16;
+
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
     void close();
@@ -44,4 +47,4 @@ class SocketPath {
     ino_t inode_ = 0;
 };
 
-}  // namespace ernic::vfio_user
+}  // namespace ernic

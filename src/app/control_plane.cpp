@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#include "app/control_plane.hpp"
+
+#include <utility>
+
+namespace ernic::app {
+
+ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const Options& options,
+                           Instance& instance, CaptureControl& capture, std::shared_ptr<log::Sink> sink)
+    : path_(options.control_path),
+      faults_(instance.faults()),
+      targets_{.registry = registry,
+               .clock = loop.clock(),
+               .link = instance.link(),
+               .cable = options.tap.empty() ? "backend" : "tap",
+               .bridge = instance.bridge(),
+               .capture = capture,
+               .faults = faults_,
+               .sink = sink,
+               .log = log::Logger(sink, "control"),
+               .identity = identity(options),
+               .driver_attached = [&instance] { return instance.driver_attached(); },
+               .started = loop.clock().now()},
+      server_(loop, registry, targets_.log, commands_) {
+    add_control_commands(commands_, targets_);
+}
+
+}  // namespace ernic::app

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include "ernicctl/completion.hpp"
+
+namespace ernic::ctl {
+namespace {
+
+constexpr std::string_view kBash = R"script(# bash completion for ernicctl
+_ernicctl() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} path= choices= i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      -c | --control | --match | --watch | --snaplen) ((++i)) ;;
+      -*) ;;
+      *) path+=" ${COMP_WORDS[i]}" ;;
+    esac
+  done
+  case $previous in
+    -c | --control) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --match) choices='control. ionic. rdma. segment. tap. vfio_user. queue_pairs process' ;;
+    --watch | --snaplen) return ;;
+    *)
+      case $path in
+        '') choices='version status stats ports macs link pcap fault log-level completion' ;;
+        ' stats') choices='--match --watch' ;;
+        ' link') choices='up down' ;;
+        ' pcap') choices='start stop' ;;
+        ' pcap start') mapfile -t COMPREPLY < <(compgen -f -- "$word") ; choices='--snaplen' ;;
+        ' fault') choices='add list clear' ;;
+        ' fault clear') choices='all' ;;
+        ' log-level') choices='none error warn info debug' ;;
+        ' completion') choices='bash zsh fish' ;;
+      esac
+      case $word in -*) choices+=' --control --json --help --version' ;; esac
+      ;;
+  esac
+  local found
+  mapfile -t found < <(compgen -W "$choices" -- "$word")
+  COMPREPLY+=("${found[@]}")
+}
+complete -o filenames -F _ernicctl ernicctl
+)script";
+
+constexpr std::string_view kZsh = R"script(#compdef ernicctl
+_ernicctl() {
+  local state line
+  _arguments -C \
+    '(-c --control)'{-c,--control}'[control socket of the server]:socket:_files' \
+    '--json[print the answer as JSON]' \
+    '(-h --help)'{-h,--help}'[show the help]' \
+    '--version[show the version]' \
+    '1:command:(version status stats ports macs link pcap fault log-level completion)' \
+    '*::argument:->argument'
+  [[ $state = argument ]] || return
+  case $line[1] in
+    stats) _arguments '--match[names that begin with this]:prefix:(control. ionic. rdma. segment. tap. vfio_user.)' \
+      '--watch[again every so many seconds]:seconds:' ;;
+    link) _values state up down ;;
+    pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
+    fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
+    log-level) _values level none error warn info debug ;;
+    completion) _values shell bash zsh fish ;;
+  esac
+}
+# Sourced, or loaded by the completion system as a function of its own.
+if [[ $zsh_eval_context[-1] = loadautofunc ]]; then _ernicctl "$@"; else compdef _ernicctl ernicctl; fi
+)script";
+
+constexpr std::string_view kFish = R"script(# fish completion for ernicctl
+complete -c ernicctl -f
+complete -c ernicctl -s c -l control -r -F -d 'control socket of the server'
+complete -c ernicctl -l json -d 'print the answer as JSON'
+complete -c ernicctl -s h -l help -d 'show the help'
+complete -c ernicctl -n __fish_use_subcommand -a 'version status stats ports macs link pcap fault log-level completion'
+complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l match -r -d 'names that begin with this'
+complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l watch -r -d 'again every so many seconds'
+complete -c ernicctl -n '__fish_seen_subcommand_from link' -a 'up down'
+complete -c ernicctl -n '__fish_seen_subcommand_from pcap' -a 'start stop'
+complete -c ernicctl -n '__fish_seen_subcommand_from pcap; and __fish_seen_subcommand_from start' -F
+complete -c ernicctl -n '__fish_seen_subcommand_from pcap' -l snaplen -r -d 'bytes kept of each packet'
+complete -c ernicctl -n '__fish_seen_subcommand_from fault' -a 'add list clear'
+complete -c ernicctl -n '__fish_seen_subcommand_from clear' -a all
+complete -c ernicctl -n '__fish_seen_subcommand_from log-level' -a 'none error warn info debug'
+complete -c ernicctl -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
+)script";
+
+}  // namespace
+
+std::string_view completion_script(std::string_view shell) {
+    return shell == "zsh" ? kZsh : shell == "fish" ? kFish : kBash;
+}
+
+}  // namespace ernic::ctl
