@@ -26,6 +26,7 @@ constexpr int kCommandsPerStep = 4;
 /// how long the host takes for a page fault, give or take a piece of a table.
 constexpr std::uint64_t kTableEntriesPerStep = 32 * 1024;
 constexpr Nanoseconds kCommandTimePerStep = 50'000;
+constexpr int kSweepsPerStep = 32;
 
 std::uint32_t id_of(const wire::ionic::RdmaQueueCommand& command) {
     return command.qid_ver.get() & 0xffffffU;
@@ -186,8 +187,18 @@ void RdmaCard::doorbell(std::uint8_t queue_type, std::uint32_t dbid, std::uint64
 bool RdmaCard::step() {
     // What has been destroyed is given back before anything new is made, or a guest that makes and destroys
     // quickly would take more of the host's memory than it was offered.
-    const bool more = objects_.give_back() || step_commands();
+    const bool more = give_back() || step_commands();
     return engine_.step() || more;
+}
+
+bool RdmaCard::give_back() {
+    const Nanoseconds end = loop_.clock().now() + kCommandTimePerStep;
+    for (int left = kSweepsPerStep; objects_.give_back(); --left) {
+        if (left == 0 || loop_.clock().now() >= end) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool RdmaCard::step_commands() {

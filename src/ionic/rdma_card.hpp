@@ -47,6 +47,8 @@ class RdmaCard final : public RdmaDevice {
 
     /// Admin commands until they have had their share of a step; true while there are more.
     bool step_commands();
+    /// Host memory of destroyed objects, for the same time; true while there is more.
+    bool give_back();
 
     RdmaProfile profile_;
     EventLoop& loop_;

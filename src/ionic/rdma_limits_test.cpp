@@ -48,6 +48,7 @@ class RdmaLimits : public ::testing::Test {
         const std::uint64_t slot = admin_ring + posted++ * rdma_wire::kAdminSlotSize;
         host.store(slot, rdma_wire::AdminHeader{static_cast<std::uint8_t>(op), 0, le16(sizeof(T))});
         host.store(slot + sizeof(rdma_wire::AdminHeader), body);
+        posted += sizeof(rdma_wire::AdminHeader) + sizeof(T) > rdma_wire::kAdminSlotSize ? 1 : 0;
     }
     void ring() {
         card.doorbell(static_cast<std::uint8_t>(QueueType::RdmaAdmin), 0,

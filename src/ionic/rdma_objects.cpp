@@ -29,10 +29,10 @@ void RdmaObjects::clear() {
 
 bool RdmaObjects::give_back() {
     bool more = engine_.give_back();
-    more = event_queues_.sweep(rdma::kSlotsPerStep) || more;
-    more = completion_queues_.sweep(rdma::kSlotsPerStep) || more;
+    more = event_queues_.sweep(rdma::kSlotsPerSweep) || more;
+    more = completion_queues_.sweep(rdma::kSlotsPerSweep) || more;
     // A queue pair is some twenty kilobytes in several pieces.
-    return queue_pairs_.sweep(rdma::kSlotsPerStep / 8) || more;
+    return queue_pairs_.sweep(rdma::kSlotsPerSweep / 8) || more;
 }
 
 void RdmaObjects::add(std::uint32_t qpn, std::unique_ptr<RdmaQueuePair> qp) {

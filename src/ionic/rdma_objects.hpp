@@ -42,7 +42,7 @@ class RdmaObjects {
 
     /// Destroys everything; give_back() returns the host memory of most of it.
     void clear();
-    /// Gives back some of the host memory of what has been destroyed; true while there is more.
+    /// Gives back a little of the host memory of what has been destroyed; true while there is more.
     bool give_back();
 
     /// Each returns nullptr for an unknown id.

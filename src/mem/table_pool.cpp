@@ -45,7 +45,7 @@ bool TablePool::trim(std::size_t blocks) {
 }
 
 TableEntries::TableEntries(TablePool& pool, std::size_t size) : pool_(&pool), size_(size) {
-    if (size <= TablePool::kBlockEntries) {
+    if (size <= TablePool::kShortTable) {
         short_.resize(size);
     } else {
         blocks_.reserve((size + TablePool::kBlockEntries - 1) / TablePool::kBlockEntries);

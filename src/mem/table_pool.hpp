@@ -9,15 +9,17 @@
 
 namespace ernic::mem {
 
-/// Host memory for long page tables, in blocks of 32 KiB: a table of 4 MiB in one allocation means a thousand
-/// page faults when it is filled and as many pages to unmap when it goes. What dead tables held is kept here
-/// until trim() unmaps it piece by piece, a little of it for good, for tables to come. Owns the blocks.
-/// Thread: device.
+/// Host memory for long page tables, in blocks of 256 KiB: a table of 4 MiB in one allocation means a
+/// thousand pages to unmap when it goes, and each unmapping has a price of its own. What dead tables held is
+/// kept here until trim() unmaps it block by block, a little of it for good, for tables to come. Pages of a
+/// block that no table has reached are not resident. Owns the blocks. Thread: device.
 class TablePool {
   public:
-    static constexpr std::size_t kBlockEntries = 4096;
-    /// Blocks kept for tables to come: those of one table of 512K entries, 4 MiB.
-    static constexpr std::size_t kKeep = 128;
+    static constexpr std::size_t kBlockEntries = std::size_t{32} * 1024;
+    /// Longest table that takes no blocks, but memory of its own size.
+    static constexpr std::size_t kShortTable = 4096;
+    /// Blocks kept for tables to come: those of two tables of 512K entries, 8 MiB.
+    static constexpr std::size_t kKeep = 32;
 
     TablePool() = default;
     ~TablePool();

@@ -43,8 +43,8 @@ class TablePoolTest : public testing::Test {
 };
 
 TEST_F(TablePoolTest, ATableIsCopiedInPiecesOfAnySize) {
-    for (const std::size_t size :
-         {std::size_t{1}, TablePool::kBlockEntries, TablePool::kBlockEntries + 1, kLong}) {
+    for (const std::size_t size : {std::size_t{1}, TablePool::kShortTable, TablePool::kBlockEntries,
+                                   TablePool::kBlockEntries + 1, kLong}) {
         for (const std::size_t piece : {std::size_t{1000}, std::size_t{2048}, kLong}) {
             auto copy = begin(size);
             ASSERT_TRUE(copy);

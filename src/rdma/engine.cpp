@@ -106,7 +106,7 @@ void Engine::clear() {
 
 bool Engine::give_back() {
     const bool more = memory_table_.give_back();
-    return handles_.sweep(kSlotsPerStep) || more;
+    return handles_.sweep(kSlotsPerSweep) || more;
 }
 
 void Engine::schedule(QueuePair& qp) {

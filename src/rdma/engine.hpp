@@ -101,7 +101,8 @@ class Engine final : public net::Port {
     void clear();
     /// False for a queue pair that has been forgotten.
     [[nodiscard]] bool owns(const QueuePair& qp) const { return find(qp.qpn()) == &qp; }
-    /// Gives back some of the host memory of what has been destroyed or forgotten; true while there is more.
+    /// Gives back a little of the host memory of what has been destroyed or forgotten; true while there is
+    /// more.
     bool give_back();
 
     /// `qp` has something to send.

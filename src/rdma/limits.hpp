@@ -31,10 +31,9 @@ inline constexpr std::uint64_t kBytesPerStep = std::uint64_t{512} * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
 /// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB.
 inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
-/// How much of what has been destroyed one step gives back: slots of a table that are looked at, and blocks
-/// of page tables that are unmapped.
-inline constexpr std::uint32_t kSlotsPerStep = 512;
-inline constexpr std::size_t kTableBlocksPerStep = 4;
+/// What has been destroyed is given back in pieces of this many slots of an object table, and one block of
+/// page tables.
+inline constexpr std::uint32_t kSlotsPerSweep = 16;
 /// Atomic results a responder remembers for repeated requests: not fewer than a requester may have under way
 /// without an answer (62 with the largest depth code of MODIFY_QP), or one of them could be executed and its
 /// result be lost for good.

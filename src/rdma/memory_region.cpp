@@ -82,8 +82,8 @@ void MemoryTable::clear() {
 }
 
 bool MemoryTable::give_back() {
-    const bool more = regions_.sweep(kSlotsPerStep);
-    return tables_.trim(kTableBlocksPerStep) || more;
+    const bool more = regions_.sweep(kSlotsPerSweep);
+    return tables_.trim(1) || more;
 }
 
 KeyVerdict MemoryTable::find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,

@@ -64,8 +64,8 @@ class MemoryTable {
 
     /// Where the tables of regions and rings come from.
     mem::TablePool& tables() { return tables_; }
-    /// Gives back some of the host memory of what has been destroyed or forgotten: some tens of microseconds.
-    /// True while there is more.
+    /// Gives back a little of the host memory of what has been destroyed or forgotten; true while there is
+    /// more.
     bool give_back();
 
     /// Sets entries aside for the page table of a ring, so that rings cannot take more host memory than was
