@@ -18,6 +18,7 @@
 #include "app/stats_writer.hpp"
 #include "app/wiring.hpp"
 #include "base/event_loop.hpp"
+#include "base/socket_path.hpp"
 #include "net/capture.hpp"
 #include "net/tap.hpp"
 
@@ -100,6 +101,14 @@ int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
         return give_up(signals.error());
     }
 
+    // Who may not have the sockets is perhaps a second server with the options of the first, whose files it
+    // must leave alone.
+    for (const std::string& path : {options.socket_path, options.control_path}) {
+        if (const Status way = path.empty() ? Status(Done{}) : SocketPath::make_way(path); !way) {
+            return give_up(way.error());
+        }
+    }
+
     metrics::Registry registry;
     const net::RealTimeClock wall_clock;
     // It must outlive the instance that it watches.
@@ -127,15 +136,6 @@ int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
     if (!options.control_path.empty()) {
         control.emplace(loop, registry, options, instance, *captures, sink);
     }
-    // The sockets come before files: who may not have them is perhaps a second server with the options of the
-    // first, whose files it must leave alone. The operators' comes first, so that whoever sees the VMM's
-    // finds it.
-    if (const Status listening = control ? control->listen() : Status(Done{}); !listening) {
-        return give_up(listening.error());
-    }
-    if (const Status listening = instance.listen(); !listening) {
-        return give_up(listening.error());
-    }
     if (!options.capture.path.empty()) {
         const Status opened = capture->open(options.capture.path, options.capture.snaplen);
         if (!opened) {
@@ -152,6 +152,13 @@ int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
             return give_up(file.error());
         }
         stats.emplace(loop, std::move(file.value()), options.stats_interval, log);
+    }
+    // The operators' first, so that whoever sees the VMM's socket finds this one.
+    if (const Status listening = control ? control->listen() : Status(Done{}); !listening) {
+        return give_up(listening.error());
+    }
+    if (const Status listening = instance.listen(); !listening) {
+        return give_up(listening.error());
     }
     if (const Status closed = close_door(options, stats ? &*stats : nullptr, log); !closed) {
         return give_up(closed.error());

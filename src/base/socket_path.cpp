@@ -48,7 +48,7 @@ Result<gid_t> group_id(const std::string& group) {
 
 /// Removes what a dead server left behind. A live one is recognised by answering: connect() to a socket
 /// nobody listens on is refused by the kernel.
-Status make_way(const std::string& path, const sockaddr_un& address) {
+Status make_way_at(const std::string& path, const sockaddr_un& address) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Status(Done{}) : Status(system_error(path, "look at"));
@@ -90,6 +90,11 @@ Status bind_with_rights(int fd, const SocketOptions& options, const sockaddr_un&
 
 }  // namespace
 
+Status SocketPath::make_way(const std::string& path) {
+    const auto address = address_of(path);
+    return address ? make_way_at(path, address.value()) : Status(address.error());
+}
+
 Result<SocketPath> SocketPath::listen(const SocketOptions& options) {
     const auto address = address_of(options.path);
     if (!address) {
@@ -103,7 +108,7 @@ Result<SocketPath> SocketPath::listen(const SocketOptions& options) {
         }
         group = id.value();
     }
-    if (const Status way = make_way(options.path, address.value()); !way) {
+    if (const Status way = make_way_at(options.path, address.value()); !way) {
         return way.error();
     }
     SocketPath made;

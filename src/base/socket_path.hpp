@@ -33,6 +33,11 @@ class SocketPath {
     /// InvalidArgument (path empty or too long, unknown group), Io; each with one sentence for the user.
     static Result<SocketPath> listen(const SocketOptions& options);
 
+    /// Makes sure that nobody answers at `path`, and removes what a dead server has left there, so that
+    /// listen() will succeed unless somebody else is faster. For a server that replaces files before it
+    /// listens: they may be another one's. Fails: as listen().
+    static Status make_way(const std::string& path);
+
     /// Clients waiting to be accepted; servers here accept at once, so few are enough.
     static constexpr int kBacklog = 16;
 

@@ -95,6 +95,19 @@ TEST_F(SocketPathTest, LiveServerIsLeftAlone) {
     EXPECT_TRUE(S_ISSOCK(status().st_mode));
 }
 
+TEST_F(SocketPathTest, TheWayIsClearedWithoutListening) {
+    EXPECT_TRUE(SocketPath::make_way(path_)) << "nothing is there";
+    {
+        const auto live = listen();
+        ASSERT_TRUE(live.ok());
+        EXPECT_EQ(SocketPath::make_way(path_).error().code, Errc::Busy);
+        EXPECT_TRUE(std::filesystem::exists(path_));
+    }
+    std::ofstream(path_) << "not a socket";
+    EXPECT_EQ(SocketPath::make_way(path_).error().code, Errc::AlreadyExists);
+    EXPECT_FALSE(SocketPath::make_way(std::string(200, 'x')));
+}
+
 TEST_F(SocketPathTest, OtherFilesAreNeverRemoved) {
     std::ofstream(path_) << "precious";
 
