@@ -138,9 +138,17 @@ class Hostile(ServerTest):
         self.server = self.start_with_control()
 
     def alive(self):
-        with Control(self.control) as control:
-            self.assertEqual(control.result("status")["pid"], self.server.pid)
-            return control.result("stats", match="control.")["control"]
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            with Control(self.control) as control:
+                try:
+                    self.assertEqual(control.result("status")["pid"], self.server.pid)
+                    return control.result("stats", match="control.")["control"]
+                except AssertionError as refused:
+                    # As long as it has not noticed that others have hung up, the server may be full.
+                    if "busy" not in str(refused) or time.monotonic() > deadline:
+                        raise
+            time.sleep(0.01)
 
     def test_garbage(self):
         generator = random.Random(1)
@@ -169,7 +177,9 @@ class Hostile(ServerTest):
         before = int(self.server.status("VmRSS").split()[0])
         self.assertLess(sent, 4 << 20)
         self.alive()
-        self.assertLess(int(self.server.status("VmRSS").split()[0]), before + 1024)
+        # A sanitizer keeps what is freed for a while.
+        allowed = (1 << 16) if self.instrumented() else 1024
+        self.assertLess(int(self.server.status("VmRSS").split()[0]), before + allowed)
         flood.close()
         self.alive()
 
