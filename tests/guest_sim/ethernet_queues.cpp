@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "guest_sim/ethernet_queues.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -92,26 +91,26 @@ bool EthernetQueues::stage(const Buffer& frame) {
 
 bool EthernetQueues::stage_super_frame(const Buffer& packet, std::uint16_t header_size,
                                        std::uint16_t segment_size) {
-    if (!has_room()) {
+    const auto segments =
+        static_cast<std::uint32_t>((packet.size - header_size + segment_size - 1) / segment_size);
+    if (transmit_.producer - transmit_.consumer + segments > size_ - 1) {
         return false;
     }
-    const std::uint32_t slot = transmit_.producer++ % size_;
-    const std::size_t head = std::min(packet.size, kPage);
-    std::uint8_t elements = 0;
-    for (std::size_t at = head; at < packet.size; at += kPage, ++elements) {
-        require(elements < w::kTxMaxSgElements, "a packet of too many pieces");
-        w::TxSgElement element{};
-        element.address.set(packet.iova + at);
-        element.length.set(static_cast<std::uint16_t>(std::min(kPage, packet.size - at)));
-        transmit_.elements.set(element, slot * w::kTxSgStride + elements * sizeof element);
+    // One descriptor for each segment; the first has the headers, too.
+    std::size_t at = 0;
+    for (std::uint32_t i = 0; i < segments; ++i) {
+        const bool last = i + 1 == segments;
+        const std::size_t end = last ? packet.size : header_size + (i + 1) * std::size_t{segment_size};
+        const auto flags =
+            static_cast<std::uint8_t>((i == 0 ? w::kTxFlagTsoStart : 0) | (last ? w::kTxFlagTsoEnd : 0));
+        w::TxDescriptor descriptor{};
+        descriptor.command.set(w::TxDescriptor::make_command(w::TxOpcode::Tso, flags, 0, packet.iova + at));
+        descriptor.length.set(static_cast<std::uint16_t>(end - at));
+        descriptor.start_or_header.set(header_size);
+        descriptor.offset_or_mss.set(segment_size);
+        transmit_.ring.set(descriptor, transmit_.producer++ % size_ * sizeof descriptor);
+        at = end;
     }
-    w::TxDescriptor descriptor{};
-    constexpr std::uint8_t kWhole = w::kTxFlagTsoStart | w::kTxFlagTsoEnd;
-    descriptor.command.set(w::TxDescriptor::make_command(w::TxOpcode::Tso, kWhole, elements, packet.iova));
-    descriptor.length.set(static_cast<std::uint16_t>(head));
-    descriptor.start_or_header.set(header_size);
-    descriptor.offset_or_mss.set(segment_size);
-    transmit_.ring.set(descriptor, slot * sizeof descriptor);
     return true;
 }
 

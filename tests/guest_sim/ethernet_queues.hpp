@@ -24,7 +24,8 @@ class EthernetQueues {
 
     /// Puts a frame into the transmit ring. False when it is full.
     bool stage(const Buffer& frame);
-    /// Puts a TCP packet into it: headers at the start of `packet`, at most 16 pieces of one page each.
+    /// Puts a TCP packet into it, headers at the start of `packet`: a run of one descriptor per segment, as
+    /// ionic_tx_tso (`ionic` 7.2) makes it. False when the ring has no room for all of them.
     bool stage_super_frame(const Buffer& packet, std::uint16_t header_size, std::uint16_t segment_size);
     /// Tells the card of everything staged.
     void ring_transmit();
