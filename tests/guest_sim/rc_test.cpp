@@ -412,7 +412,7 @@ TEST_F(Rc, ARegisterReadIsAnsweredWhileAGigabyteMoves) {
     EXPECT_FALSE(cq->poll(std::span<WorkCompletion>()) != 0);
     expect_send(*cq, 1);
     // A millisecond is the target; a loaded build machine gets slack. The whole transfer takes about 100 ms.
-    EXPECT_LT(took, std::chrono::milliseconds(20));
+    EXPECT_LT(took, kInstrumentation * std::chrono::milliseconds(20));
 }
 
 }  // namespace

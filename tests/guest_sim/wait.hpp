@@ -9,6 +9,13 @@ namespace ernic::guest_sim {
 /// How long a driver waits for a device before it gives up.
 inline constexpr std::chrono::milliseconds kPatience{20000};
 
+/// How many times slower a sanitizer makes what a time limit is about.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr int kInstrumentation = 4;
+#else
+inline constexpr int kInstrumentation = 1;
+#endif
+
 /// Waits until `done()` returns true: spinning first, as answers usually take microseconds, then giving the
 /// CPU away, then sleeping. Returns what done() said last.
 template <typename Predicate>
