@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Traffic between a guest's interface and the network namespaces of the host."""
+import contextlib
 import json
 import sys
 import time
 
 from . import namespaces, pairs
-from .namespaces import GUEST, GUEST6, NEAR, NEAR6
+from .namespaces import GUEST, GUEST6, NEAR, NEAR6, TAP, Namespaces
 from .scenario import require
 
 # A TCP server for one connection; reads until the other end is done, then answers with the digest.
@@ -110,6 +111,19 @@ def transfer_to_guest(guest, wire, where, address, blocks):
     require(source.returncode == 0, f"to the guest: {out}")
     require(job.wait(20).ok, job.out)
     return int(out)
+
+
+@contextlib.contextmanager
+def on_tap(lab, mtu=1500, extra=(), **kinds):
+    """A guest whose card is on the TAP of two namespaces, up and with addresses."""
+    with Namespaces(mtu=mtu, **kinds) as wire:
+        lab.server = server = lab.start_server(prefix=wire.inside(wire.near),
+                                               extra=("--tap", TAP, "--stats-interval", "0.1", *extra))
+        lab.guest = guest = lab.start_guest(server)
+        net = guest_net(guest)
+        bring_up(guest, net, mtu)
+        ping(guest, NEAR)
+        yield wire, guest, net
 
 
 class IperfServer:

@@ -9,12 +9,13 @@ from pathlib import Path
 from ernic_lab import namespaces
 from ernic_lab.namespaces import FAR, FAR6, GUEST, GUEST6, NEAR, NEAR6, TAP, Namespaces
 from ernic_lab.scenario import require, scenario
-from ernic_lab.traffic import (bring_up, carrier, guest_net, iperf, ping, put_programs, transfer_from_guest,
+from ernic_lab.traffic import (bring_up, carrier, guest_net, iperf, on_tap, ping, put_programs, transfer_from_guest,
                                transfer_to_guest, wait_line)
 
 WIRE_CHECK = Path(namespaces.__file__).parent / "wire_check.py"
 VLAN_PEER = Path(namespaces.__file__).parent / "vlan_peer.py"
 VLAN_MAC = "02:00:00:00:00:99"
+
 
 class WireCheck:
     """Checksums of the guest's packets as they arrive in the far namespace."""
@@ -108,11 +109,7 @@ def follow_link(guest, wire, server, net):
 @scenario("ethernet-offloads", boot="none", tier="full")
 def offloads(lab):
     """Each offload switched off, a VLAN, and fewer queues: every byte still arrives both ways."""
-    with Namespaces(mtu=1500) as wire:
-        lab.server = server = lab.start_server(prefix=wire.inside(wire.near), extra=("--tap", TAP))
-        lab.guest = guest = lab.start_guest(server)
-        net = guest_net(guest)
-        bring_up(guest, net, 1500)
+    with on_tap(lab) as (wire, guest, net):
         put_programs(guest)
 
         def both_ways(near, guest_address):
@@ -131,7 +128,7 @@ def offloads(lab):
         guest.check(f"ethtool -L {net} combined 1 && ethtool -G {net} rx 64 tx 64")
         require(carrier(guest, net, 1), "no carrier with one queue")
         both_ways(NEAR, GUEST)
-        counters = server.stats()["tap"]
+        counters = lab.server.stats()["tap"]
         require(counters["malformed"] == 0 and counters["write_errors"] == 0, f"{counters}")
         return f"{', '.join(words)} off; VLAN in hardware and software; one queue of 64"
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The guest's interface under load: many streams, settings changed in the middle, RDMA beside it."""
-import contextlib
 import re
 import sys
 import time
 
 from ernic_lab import namespaces, pairs, perftest, traffic
-from ernic_lab.namespaces import GUEST, NEAR, TAP, Namespaces
+from ernic_lab.namespaces import GUEST, NEAR, TAP
 from ernic_lab.scenario import require, scenario
-from ernic_lab.traffic import IperfServer, bring_up, carrier, guest_net, megabits, ping, report
+from ernic_lab.traffic import IperfServer, carrier, megabits, on_tap, ping, report
 
 # A file of repeatable bytes, as pieces of 1 MiB that differ from each other.
 PATTERN = """
@@ -71,19 +70,6 @@ answer = connection.getresponse().read().decode()
 assert answer == wanted.hexdigest(), (answer, wanted.hexdigest())
 print(wanted.hexdigest()[:16])
 """
-
-
-@contextlib.contextmanager
-def on_tap(lab, mtu=1500, extra=(), **kinds):
-    """A guest whose card is on the TAP of two namespaces, up and with addresses."""
-    with Namespaces(mtu=mtu, **kinds) as wire:
-        lab.server = server = lab.start_server(prefix=wire.inside(wire.near),
-                                               extra=("--tap", TAP, "--stats-interval", "0.1", *extra))
-        lab.guest = guest = lab.start_guest(server)
-        net = guest_net(guest)
-        bring_up(guest, net, mtu)
-        ping(guest, NEAR)
-        yield wire, guest, net
 
 
 def no_wrong_frames(lab):

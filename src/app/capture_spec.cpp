@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
+#include "base/number.hpp"
 #include "base/suggest.hpp"
 
 namespace ernic::app {
@@ -21,22 +21,19 @@ Error invalid(std::string sentence) {
 
 /// The N of `snaplen=N`. Fails: the sentence.
 Result<std::uint32_t> parse_snaplen(std::string_view text) {
-    std::uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    const bool too_large = parsed.ec == std::errc::result_out_of_range && parsed.ptr == end;
-    if (text.empty() || parsed.ptr != end || (parsed.ec != std::errc{} && !too_large)) {
+    const auto value = parse_saturating<std::uint64_t>(text);
+    if (!value) {
         return invalid(fmt::format(
             "capture option snaplen '{}' is not a whole number: write bytes such as 'snaplen=128'", text));
     }
     constexpr std::uint64_t kLeast = net::Capture::kMinSnaplen;
     constexpr std::uint64_t kMost = net::Capture::kMaxSnaplen;
-    if (too_large || value < kLeast || value > kMost) {
+    if (*value < kLeast || *value > kMost) {
         return invalid(fmt::format(
             "capture option snaplen '{}' is out of range: the nearest valid value is '{}' ({} to {} bytes)",
-            text, too_large ? kMost : std::clamp(value, kLeast, kMost), kLeast, kMost));
+            text, std::clamp(*value, kLeast, kMost), kLeast, kMost));
     }
-    return static_cast<std::uint32_t>(value);
+    return static_cast<std::uint32_t>(*value);
 }
 
 /// One item behind a comma. Fails: the sentence.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -215,7 +216,15 @@ Answer log_level(ControlTargets& targets, const Call& call) {
     return json{{"level", name_of(targets.sink->level())}};
 }
 
-Answer fault_add(FaultControl& faults, const Call& call) {
+json list_of(const net::Faults& faults) {
+    json all = json::array();
+    for (const net::Faults::Status& fault : faults.list()) {
+        all.push_back({{"id", fault.id}, {"spec", fault.text}, {"seen", fault.seen}, {"hits", fault.hits}});
+    }
+    return all;
+}
+
+Answer fault_add(net::Faults& faults, const Call& call) {
     const auto spec = call.text("spec");
     if (!spec) {
         return spec.error();
@@ -227,7 +236,7 @@ Answer fault_add(FaultControl& faults, const Call& call) {
     return id ? Answer(json{{"id", id.value()}}) : Answer(id.error());
 }
 
-Answer fault_clear(FaultControl& faults, const Call& call) {
+Answer fault_clear(net::Faults& faults, const Call& call) {
     const auto id = call.number("id", 0, UINT64_MAX);
     if (!id) {
         return id.error();
@@ -240,7 +249,8 @@ Answer fault_clear(FaultControl& faults, const Call& call) {
     if (has_all) {
         return json{{"cleared", faults.clear_all()}};
     }
-    if (!faults.clear(*id.value())) {
+    constexpr auto kLargest = std::numeric_limits<net::Faults::Id>::max();
+    if (*id.value() > kLargest || !faults.clear(static_cast<net::Faults::Id>(*id.value()))) {
         return invalid(fmt::format("there is no fault {}", *id.value()));
     }
     return json{{"cleared", 1}};
@@ -249,7 +259,7 @@ Answer fault_clear(FaultControl& faults, const Call& call) {
 void add_fault_commands(Commands& commands, const ControlTargets& targets) {
     commands.add("fault-add", {"spec"}, [&targets](Call& call) { return fault_add(targets.faults, call); });
     commands.add("fault-list", {}, [&targets](Call&) -> Answer {
-        return json{{"faults", targets.faults.list()}};
+        return json{{"faults", list_of(targets.faults)}};
     });
     commands.add("fault-clear", {"id", "all"},
                  [&targets](Call& call) { return fault_clear(targets.faults, call); });

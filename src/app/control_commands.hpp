@@ -7,12 +7,12 @@
 #include <string>
 
 #include "app/capture_control.hpp"
-#include "app/fault_control.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "control/commands.hpp"
 #include "metrics/registry.hpp"
 #include "net/bridge.hpp"
+#include "net/faults.hpp"
 #include "net/link.hpp"
 
 namespace ernic::app {
@@ -26,7 +26,7 @@ struct ControlTargets {
     std::string cable;
     const net::Bridge& bridge;
     CaptureControl& capture;
-    FaultControl& faults;
+    net::Faults& faults;
     std::shared_ptr<log::Sink> sink;
     log::Logger log;
     /// Who this process is, as in the statistics.

@@ -21,34 +21,6 @@ using control::Call;
 using nlohmann::json;
 using testing::HasSubstr;
 
-class FakeFaults final : public FaultControl {
-  public:
-    Result<std::uint64_t> add(const std::string& spec) override {
-        if (spec == "bad") {
-            return Error{Errc::InvalidArgument, "no such fault"};
-        }
-        faults_[++last_] = spec;
-        return last_;
-    }
-    json list() override {
-        json all = json::array();
-        for (const auto& [id, spec] : faults_) {
-            all.push_back({{"id", id}, {"spec", spec}});
-        }
-        return all;
-    }
-    bool clear(std::uint64_t id) override { return faults_.erase(id) != 0; }
-    std::uint64_t clear_all() override {
-        const std::uint64_t count = faults_.size();
-        faults_.clear();
-        return count;
-    }
-
-  private:
-    std::map<std::uint64_t, std::string> faults_;
-    std::uint64_t last_ = 0;
-};
-
 class SilentSink final : public net::FrameSink {
   public:
     void transmit(const net::Frame& /*frame*/) override {}
@@ -99,13 +71,14 @@ class ControlCommands : public testing::Test {
     EventLoop loop_{clock_};
     metrics::Registry registry_;
     net::Link link_;
-    net::Bridge bridge_{&clock_};
+    net::Segment segment_{net::PayloadMode::Preserve, &clock_};
+    net::Bridge& bridge_ = segment_.bridge();
     net::FramePort guest_{bridge_, "guest"};
     net::FramePort tap_{bridge_, "tap"};
     std::unique_ptr<net::Capture> capture_;
     CaptureControl captures_;
     net::Observer* observer_ = nullptr;
-    FakeFaults faults_;
+    net::Faults faults_{segment_, link_, loop_, log::Logger(sink_, "")};
     ControlTargets targets_{.registry = registry_,
                             .clock = clock_,
                             .link = link_,
@@ -260,12 +233,13 @@ TEST_F(ControlCommands, TheLogLevelIsShownAndSet) {
 
 TEST_F(ControlCommands, FaultsAreAddedListedAndCleared) {
     EXPECT_EQ(result("fault-add", {{"spec", "drop"}})["id"], 1);
-    EXPECT_EQ(result("fault-add", {{"spec", "delay"}})["id"], 2);
-    EXPECT_EQ(error("fault-add", {{"spec", "bad"}}).message, "no such fault");
+    EXPECT_EQ(result("fault-add", {{"spec", "delay=5ms"}})["id"], 2);
+    EXPECT_EQ(error("fault-add", {{"spec", "dorp"}}).message, net::parse_fault("dorp").error().message);
     EXPECT_THAT(error("fault-add").message, HasSubstr("missing"));
     EXPECT_EQ(result("fault-list")["faults"].size(), 2U);
     EXPECT_EQ(result("fault-clear", {{"id", 1}})["cleared"], 1);
     EXPECT_EQ(error("fault-clear", {{"id", 1}}).message, "there is no fault 1");
+    EXPECT_EQ(error("fault-clear", {{"id", 0x1'0000'0002}}).message, "there is no fault 4294967298");
     EXPECT_EQ(result("fault-clear", {{"all", true}})["cleared"], 1);
     EXPECT_FALSE(error("fault-clear").message.empty());
     EXPECT_FALSE(error("fault-clear", {{"id", 1}, {"all", true}}).message.empty());

@@ -6,7 +6,6 @@
 #include "app/capture_control.hpp"
 #include "app/control_commands.hpp"
 #include "app/options.hpp"
-#include "app/segment_faults.hpp"
 #include "app/wiring.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
@@ -32,7 +31,6 @@ class ControlPlane {
 
   private:
     std::string path_;
-    SegmentFaults faults_;
     ControlTargets targets_;
     control::Commands commands_;
     control::Server server_;

@@ -79,11 +79,6 @@ Result<wire::MacAddress> parse_mac(std::string_view text) {
     return *mac;
 }
 
-std::string to_string(const wire::MacAddress& mac) {
-    const auto& b = mac.bytes;
-    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", b[0], b[1], b[2], b[3], b[4], b[5]);
-}
-
 wire::MacAddress mac_of_path(std::string_view absolute_path) {
     // FNV-1a, 64 bits: stable for ever (std::hash is not), and spread well enough for a handful of servers.
     std::uint64_t hash = 0xcbf29ce484222325ULL;

@@ -28,9 +28,6 @@ namespace ernic::app {
 /// Six pairs of hex digits with ':' or '-' between them; unicast and not zero.
 [[nodiscard]] Result<wire::MacAddress> parse_mac(std::string_view text);
 
-/// As people write it: 02:00:00:00:00:01.
-[[nodiscard]] std::string to_string(const wire::MacAddress& mac);
-
 /// A locally administered unicast address made from the socket path: the same path gives the same address, so
 /// a guest keeps its interface name when the server is restarted, and servers side by side differ.
 [[nodiscard]] wire::MacAddress mac_of_path(std::string_view absolute_path);

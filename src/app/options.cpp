@@ -59,7 +59,7 @@ class Parser {
         value("--target", raw_.target, "SPEC",
               "A service on the segment; may be given several "
               "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
-              "[,mac=MAC][,mtu=N]");
+              "[,mac=MAC][,mtu=N],\nreflect[:mac=MAC] or null");
         value("--dhcp", raw_.dhcp, "RANGE",
               "Lease IPv4 addresses: "
               "FIRST-LAST[,prefix=N][,ip=ADDRESS]\n[,router=ADDRESS][,dns=ADDRESS][,mtu=N]"

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/number.hpp"
 #include "base/suggest.hpp"
 
 namespace ernic::app {
@@ -51,20 +51,17 @@ Result<std::vector<SpecItem>> parse_items(std::string_view what, std::string_vie
 
 Result<unsigned long> parse_number(std::string_view what, std::string_view key, std::string_view text,
                                    unsigned long least, unsigned long most) {
-    unsigned long value = 0;
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    const bool too_large = parsed.ec == std::errc::result_out_of_range && parsed.ptr == end;
-    if (text.empty() || parsed.ptr != end || (parsed.ec != std::errc{} && !too_large)) {
+    const auto value = parse_saturating<unsigned long>(text);
+    if (!value) {
         return invalid(fmt::format("{} option {} '{}' is not a whole number: write for example '{}={}'", what,
                                    key, text, key, least));
     }
-    if (too_large || value < least || value > most) {
+    if (*value < least || *value > most) {
         return invalid(
             fmt::format("{} option {} '{}' is out of range: the nearest valid value is '{}' ({} to {})", what,
-                        key, text, too_large ? most : std::clamp(value, least, most), least, most));
+                        key, text, std::clamp(*value, least, most), least, most));
     }
-    return value;
+    return *value;
 }
 
 Result<net::IpAddress> parse_ipv4(std::string_view what, std::string_view key, std::string_view text) {

@@ -22,5 +22,14 @@ TEST(Number, FractionsToo) {
     EXPECT_FALSE(parse_fraction(""));
 }
 
+TEST(ParseSaturating, TooLargeIsTheLargest) {
+    EXPECT_EQ(parse_saturating<std::uint32_t>("17"), 17U);
+    EXPECT_EQ(parse_saturating<std::uint32_t>("4294967295"), 4294967295U);
+    EXPECT_EQ(parse_saturating<std::uint32_t>("4294967296"), 4294967295U);
+    for (const char* const text : {"", "-1", "1x", "4294967296x", " 1", "x"}) {
+        EXPECT_FALSE(parse_saturating<std::uint32_t>(text)) << text;
+    }
+}
+
 }  // namespace
 }  // namespace ernic

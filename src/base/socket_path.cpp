@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <utility>
+
+#include "base/number.hpp"
 
 namespace ernic {
 namespace {
@@ -33,11 +34,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
 }
 
 Result<gid_t> group_id(const std::string& group) {
-    gid_t id = 0;
-    const char* end = group.data() + group.size();
-    if (const auto parsed = std::from_chars(group.data(), end, id);
-        parsed.ec == std::errc() && parsed.ptr == end) {
-        return id;
+    if (const auto id = parse_integer<gid_t>(group)) {
+        return *id;
     }
     const struct group* entry = ::getgrnam(group.c_str());
     if (entry == nullptr) {

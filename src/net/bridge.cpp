@@ -10,16 +10,6 @@
 namespace ernic::net {
 namespace {
 
-/// The MAC addresses, wherever they lie. Fails: nullopt when the frame is too short.
-std::optional<wire::EthernetHeader> addresses_of(const Frame& frame) {
-    if (frame.segmentation) {
-        return read_value<wire::EthernetHeader>(frame.segmentation->header);
-    }
-    wire::EthernetHeader header;
-    return mem::copy(mutable_bytes_of(header), frame.data) == sizeof header ? std::optional(header)
-                                                                            : std::nullopt;
-}
-
 std::size_t size_of(const Frame& frame) {
     return frame.data.bytes() + (frame.segmentation ? frame.segmentation->header.size() : 0);
 }
@@ -100,7 +90,7 @@ void Bridge::remove(FramePort& port) {
 }
 
 void Bridge::forward(FramePort& from, const Frame& frame) {
-    const auto header = addresses_of(frame);
+    const auto header = ethernet_header(frame);
     if (!header) {
         runts_.add();
         return;
@@ -129,7 +119,7 @@ Path Bridge::path_of(MacTable::Port from, std::optional<MacTable::Port> known) c
 }
 
 void Bridge::deliver(const Frame& frame, MacTable::Port from) {
-    if (const auto header = addresses_of(frame)) {
+    if (const auto header = ethernet_header(frame)) {
         hand_over(frame, from, port_of(header->destination, now()));
     }
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "metrics/report.hpp"
 #include "net/segment.hpp"
 
 namespace ernic::net {
@@ -68,13 +69,9 @@ class BridgeTest : public testing::Test {
         for (const FramePort* port : {&a, &b, &c}) {
             port->register_metrics(registry);
         }
-        for (const auto& number : registry.numbers()) {
-            if (number.description.name == name) {
-                return number.read();
-            }
-        }
-        ADD_FAILURE() << "no metric " << name;
-        return 0;
+        const auto value = metrics::value_of(registry, name);
+        EXPECT_TRUE(value) << "no metric " << name;
+        return value.value_or(0);
     }
 
     FakeClock clock;

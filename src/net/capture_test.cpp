@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/byte_order.hpp"
+#include "metrics/report.hpp"
 #include "net/checksum.hpp"
 #include "wire/ethernet.hpp"
 
@@ -246,10 +247,7 @@ TEST_F(CaptureTest, PacketsThatFindNoRoomAreCountedHereAndInTheFile) {
     for (int i = 0; i < 500; ++i) {
         send(*capture, 1024);
     }
-    std::uint64_t dropped = 0;
-    for (const auto& entry : registry.numbers()) {
-        dropped = entry.description.name == "capture.dropped_packets" ? entry.read() : dropped;
-    }
+    const std::uint64_t dropped = metrics::value_of(registry, "capture.dropped_packets").value_or(0);
     EXPECT_GT(dropped, 0U);
 
     std::vector<std::byte> bytes;

@@ -86,13 +86,7 @@ Crossing crossing_of(const Frame& frame, MacTable::Port port, Path path) {
     crossing.port = port;
     crossing.path = path;
     std::array<std::byte, kLookedAt> buffer;
-    Bytes head;
-    if (frame.segmentation) {
-        head = frame.segmentation->header;
-    } else {
-        head = Bytes(buffer).first(mem::copy(buffer, frame.data));
-    }
-    ByteReader reader(head);
+    ByteReader reader(start_of(frame, buffer));
     const auto ethernet = reader.read<wire::EthernetHeader>();
     if (!ethernet) {
         return crossing;  // the bridge lets no such frame through

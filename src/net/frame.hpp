@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "base/bytes.hpp"
 #include "mem/guest_memory.hpp"
+#include "wire/ethernet.hpp"
 
 namespace ernic::net {
 
@@ -45,6 +47,19 @@ struct Frame {
     };
     std::optional<Segmentation> segmentation;
 };
+
+/// The first bytes of `frame`, as many as it has of buffer.size(): where they lie in one piece, in the
+/// template of a TCP packet (all of it), else copied into `buffer`.
+inline Bytes start_of(const Frame& frame, MutableBytes buffer) {
+    return frame.segmentation ? frame.segmentation->header
+                              : Bytes(buffer).first(mem::copy(buffer, frame.data));
+}
+
+/// The Ethernet header, wherever it lies. Fails: nullopt when the frame is too short.
+inline std::optional<wire::EthernetHeader> ethernet_header(const Frame& frame) {
+    std::array<std::byte, sizeof(wire::EthernetHeader)> buffer;
+    return read_value<wire::EthernetHeader>(start_of(frame, buffer));
+}
 
 /// Somebody who takes frames: the segment, from its ports; a port, from the segment.
 class FrameSink {

@@ -4,8 +4,9 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+
+#include "base/number.hpp"
 
 namespace ernic::net {
 
@@ -41,15 +42,11 @@ std::optional<IpPrefix> IpPrefix::parse(std::string_view text) {
         return std::nullopt;
     }
     const auto address = IpAddress::parse(text.substr(0, slash));
-    const std::string_view digits = text.substr(slash + 1);
-    IpPrefix prefix;
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix.length);
-    if (!address || problem != std::errc{} || end != digits.data() + digits.size() ||
-        prefix.length > address->bytes().size() * 8) {
+    const auto length = parse_integer<decltype(IpPrefix::length)>(text.substr(slash + 1));
+    if (!address || !length || *length > address->bytes().size() * 8) {
         return std::nullopt;
     }
-    prefix.address = *address;
-    return prefix;
+    return IpPrefix{*address, *length};
 }
 
 bool IpPrefix::contains(const IpAddress& other) const {

@@ -44,14 +44,9 @@ ReflectPort::~ReflectPort() {
 }
 
 void ReflectPort::transmit(const Frame& frame) {
-    wire::EthernetHeader header;
-    const Bytes start = frame.segmentation ? frame.segmentation->header : Bytes();
-    if (start.size() >= sizeof header) {
-        std::memcpy(&header, start.data(), sizeof header);
-    } else if (mem::copy(mutable_bytes_of(header), frame.data) != sizeof header) {
-        return;  // the bridge sends on none that is so short
-    }
-    if (header.destination != mac_ || header.source.multicast()) {
+    const auto header = ethernet_header(frame);
+    // The bridge sends on none that is too short for one.
+    if (!header || header->destination != mac_ || header->source.multicast()) {
         return;
     }
     if (sending_) {
@@ -59,7 +54,7 @@ void ReflectPort::transmit(const Frame& frame) {
         return;
     }
     sending_ = true;
-    send_back(frame, turned(header));
+    send_back(frame, turned(*header));
     sending_ = false;
 }
 

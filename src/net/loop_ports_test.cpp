@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "metrics/report.hpp"
 
 namespace ernic::net {
 namespace {
@@ -60,13 +61,9 @@ class LoopPorts : public testing::Test {
         metrics::Registry registry;
         port.register_metrics(registry);
         mirror.register_metrics(registry);
-        for (const auto& number : registry.numbers()) {
-            if (number.description.name == name) {
-                return number.read();
-            }
-        }
-        ADD_FAILURE() << "no metric " << name;
-        return 0;
+        const auto value = metrics::value_of(registry, name);
+        EXPECT_TRUE(value) << "no metric " << name;
+        return value.value_or(0);
     }
 
     FakeClock clock;

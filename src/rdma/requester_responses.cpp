@@ -364,8 +364,7 @@ void Requester::on_timer() {
         qp_.engine().schedule(qp_);
         return;
     }
-    // Before its turn a QP cannot tell a late answer from one that it has not looked for; its turn arms anew.
-    if (in_flight_ == 0 || qp_.turn.waiting) {
+    if (in_flight_ == 0) {
         return;
     }
     ++qp_.counters().timeouts;

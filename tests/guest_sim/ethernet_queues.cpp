@@ -47,7 +47,6 @@ EthernetQueues::Queue EthernetQueues::create(w::LogicalQueue type, std::size_t s
     Queue queue;
     queue.ring = card_.ram().allocate(size_ * sizeof(w::TxDescriptor));
     queue.completions = card_.ram().allocate(size_ * w::kCompletionSize);
-    queue.elements = card_.ram().allocate(size_ * sg_stride);
     w::QueueInitCommand init{};
     init.opcode = static_cast<std::uint8_t>(w::Opcode::QueueInit);
     init.type = static_cast<std::uint8_t>(type);
@@ -56,7 +55,7 @@ EthernetQueues::Queue EthernetQueues::create(w::LogicalQueue type, std::size_t s
     init.ring_size_log2 = size_log2_;
     init.ring_base.set(queue.ring.iova);
     init.completion_ring_base.set(queue.completions.iova);
-    init.sg_ring_base.set(queue.elements.iova);
+    init.sg_ring_base.set(card_.ram().allocate(size_ * sg_stride).iova);
     const auto answer = card_.admin(init);
     require(answer.status == 0, "Q_INIT of an Ethernet queue failed");
     const auto where = std::bit_cast<w::QueueInitCompletion>(answer);
@@ -149,7 +148,6 @@ Buffer EthernetQueues::receive() {
     require(completion.status == 0, "a frame was received with an error");
     ++receive_.entry;
     ++receive_.consumer;
-    ++received_;
     return buffers_.part(completion.comp_index.get() * std::size_t{receive_size_}, completion.length.get());
 }
 

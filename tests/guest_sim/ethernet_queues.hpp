@@ -36,13 +36,11 @@ class EthernetQueues {
     Buffer receive();
     /// Posts the buffers of everything received again.
     void give_back();
-    [[nodiscard]] std::uint64_t received() const { return received_; }
 
   private:
     struct Queue {
         Buffer ring;
         Buffer completions;
-        Buffer elements;
         std::uint8_t hw_type = 0;
         std::uint32_t hw_index = 0;
         std::uint32_t producer = 0;  ///< descriptors posted
@@ -63,7 +61,6 @@ class EthernetQueues {
     Queue transmit_;
     Queue receive_;
     Buffer buffers_;
-    std::uint64_t received_ = 0;
 };
 
 }  // namespace ernic::guest_sim
