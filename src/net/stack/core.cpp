@@ -249,6 +249,7 @@ void Core::release(pbuf* packet) {
 void Core::handle(const Received& received) {
     // A packet without a route of its own is an answer, and leaves where the question came from.
     netif_default = &received.host->interface;
+    at_work_ = true;
     ethernet_input(received.packet, &received.host->interface);
     if (received.listener_query) {
         // lwIP would answer after a random delay; on a segment of ours nobody profits from that, and it would
@@ -258,6 +259,7 @@ void Core::handle(const Received& received) {
             mld6_tmr();
         }
     }
+    at_work_ = false;
 }
 
 bool Core::step() {
@@ -314,7 +316,10 @@ bool Core::dispatch_pending() {
 
 void Core::solicits() {
     soliciting_until_ = loop_.clock().now() + kSolicitation;
-    update_timer();
+    // No more than that: lwIP is in the middle of sending, where a timer of its own may not send, too.
+    if (!timer_.armed()) {
+        timer_.arm(last_slow_ + kSlow);
+    }
 }
 
 void Core::update_timer() {
@@ -340,6 +345,10 @@ void Core::on_timer() {
 }
 
 void Core::catch_up() {
+    if (at_work_) {
+        return;
+    }
+    at_work_ = true;
     const Nanoseconds now = loop_.clock().now();
     // A process that was stopped for a minute has not lost its connections.
     const Nanoseconds longest = tcp_active_pcbs != nullptr ? 4 * kFast : kOldest;
@@ -348,7 +357,6 @@ void Core::catch_up() {
             *last = now - std::max(longest, kSlow);
         }
     }
-    // The marks move first: a timer's packets come back here.
     while (now - last_fast_ >= kFast) {
         last_fast_ += kFast;
         counters_.timer_ticks.add();
@@ -364,6 +372,7 @@ void Core::catch_up() {
         ip6_reass_tmr();
     }
     quiet_ = false;
+    at_work_ = false;
 }
 
 }  // namespace ernic::net::stack

@@ -49,8 +49,11 @@ class Core final : private WireFrameSink {
 
     /// `what` gets a dispatch() in this or the next step.
     void defer(std::shared_ptr<Pending> what);
-    /// A neighbour is being looked for: its retries need timers.
+    /// A neighbour is being looked for: its retries need timers. lwIP may be at work.
     void solicits();
+    /// Brings lwIP's timers up to now, so that what is asked of it next does not age by the time before. Does
+    /// nothing while lwIP is at work: its timers send, and none of its functions may be entered twice.
+    void catch_up();
     /// To be called after anything that may have opened or closed a connection.
     void update_timer();
 
@@ -80,7 +83,6 @@ class Core final : private WireFrameSink {
     void handle(const Received& received);
     bool dispatch_pending();
     void on_timer();
-    void catch_up();
 
     EventLoop& loop_;
     Counters& counters_;
@@ -95,6 +97,8 @@ class Core final : private WireFrameSink {
     std::size_t frame_bytes_ = 0;
     bool was_full_ = false;
     bool quiet_ = false;
+    /// In the middle of a frame or of lwIP's timers.
+    bool at_work_ = false;
     Timer timer_;
     Nanoseconds last_fast_;
     Nanoseconds last_slow_;

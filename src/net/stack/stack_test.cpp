@@ -274,6 +274,26 @@ TEST_F(Bounded, ClosedConnectionsDoNotPileUp) {
     EXPECT_FALSE(world.stack.timer_armed()) << "waiting for stray segments needs no timer";
 }
 
+TEST_F(Bounded, ANeighbourIsAskedForAgainInTheMiddleOfALateRetransmission) {
+    // lwIP's timers must not run inside lwIP. It asks when an entry is forgotten, after 300 s.
+    world.pass(285'000'000'000);
+    ASSERT_TRUE(connect(40000));
+    ASSERT_EQ(connections.at(0)->write(Packet(3000)), 3000U);
+    std::size_t questions = 0;
+    std::size_t repeated = 0;
+    for (int second = 0; second < 30; ++second) {
+        world.clock.advance(1'000'000'000);  // four ticks of the timer at once
+        world.loop.run_once(false);
+        world.settle();
+        for (const Seen& seen : world.peer.take()) {
+            questions += seen.arp && seen.arp->operation.get() == wire::kArpRequest ? 1 : 0;
+            repeated += !seen.arp && !seen.tcp_payload().empty() ? 1 : 0;
+        }
+    }
+    EXPECT_GT(questions, 0U);
+    EXPECT_GT(repeated, 2U);
+}
+
 TEST(Stack, MayBeMadeAgain) {
     for (int i = 0; i < 3; ++i) {
         World world;

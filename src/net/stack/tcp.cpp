@@ -164,6 +164,7 @@ TcpConnection::TcpConnection(std::shared_ptr<Impl> impl) : impl_(std::move(impl)
 TcpConnection::~TcpConnection() {
     impl_->handler = nullptr;
     impl_->drop_unread();
+    impl_->core.catch_up();
     if (tcp_pcb* const pcb = impl_->detach()) {
         if (tcp_close(pcb) != ERR_OK) {
             tcp_abort(pcb);
@@ -194,6 +195,7 @@ bool TcpConnection::all_acknowledged() const {
 }
 
 std::size_t TcpConnection::write(Bytes data) {
+    impl_->core.catch_up();
     std::size_t size = std::min(data.size(), room());
     // Many small pieces use up lwIP's queue before its bytes; less may still fit into the last segment.
     while (size != 0 &&
@@ -212,12 +214,14 @@ void TcpConnection::resume() {
 }
 
 void TcpConnection::shutdown() {
+    impl_->core.catch_up();
     if (impl_->pcb != nullptr && !std::exchange(impl_->our_end_sent, true)) {
         tcp_shutdown(impl_->pcb, 0, 1);
     }
 }
 
 void TcpConnection::abort() {
+    impl_->core.catch_up();
     impl_->drop_unread();
     if (tcp_pcb* const pcb = impl_->detach()) {
         tcp_abort(pcb);

@@ -77,6 +77,7 @@ bool UdpSocket::send(const IpAddress& from, const Endpoint& to, Bytes data) {
             core.counters().no_memory.add();
             return false;
         }
+        core.catch_up();
         std::memcpy(packet->payload, data.data(), data.size());
         const ip_addr_t peer = to_lwip(to.address, impl_->host.interface);
         const ip_addr_t local = to_lwip(from, impl_->host.interface);
