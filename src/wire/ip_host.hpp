@@ -68,6 +68,7 @@ struct NeighbourMessage {
 ERNIC_WIRE(NeighbourMessage, 24);
 
 inline constexpr std::uint8_t kTcpSyn = 0x02;
+inline constexpr std::uint8_t kTcpRst = 0x04;
 inline constexpr std::uint8_t kTcpAck = 0x10;
 
 }  // namespace ernic::wire

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "net/checksum.hpp"
+#include "net/stack/tcp_window.hpp"
 
 namespace ernic::net::stack {
 namespace {
@@ -247,6 +248,11 @@ void Core::release(pbuf* packet) {
 }
 
 void Core::handle(const Received& received) {
+    if (overruns_window({static_cast<const std::byte*>(received.packet->payload), received.packet->len})) {
+        counters_.unwanted.add();
+        pbuf_free(received.packet);
+        return;
+    }
     // A packet without a route of its own is an answer, and leaves where the question came from.
     netif_default = &received.host->interface;
     at_work_ = true;

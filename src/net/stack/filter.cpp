@@ -66,8 +66,14 @@ Classified classify_transport(std::uint8_t protocol, bool first, Bytes transport
             if (!tcp || tcp->data_offset >> 4U < sizeof *tcp / 4) {
                 return malformed();
             }
-            return {.verdict = Verdict::Take,
-                    .opens_connection = (tcp->flags & (wire::kTcpSyn | wire::kTcpAck)) == wire::kTcpSyn};
+            // A host opens no connection itself, so nobody accepts one. Everything after a SYN acknowledges
+            // (RFC 9293 3.10.7.4); lwIP would count the SYN of what does not as data.
+            const bool opens = (tcp->flags & wire::kTcpSyn) != 0;
+            if (opens ? (tcp->flags & (wire::kTcpAck | wire::kTcpFin)) != 0
+                      : (tcp->flags & (wire::kTcpAck | wire::kTcpRst)) == 0) {
+                return unwanted();
+            }
+            return {.verdict = Verdict::Take, .opens_connection = opens};
         }
         case wire::kIpProtocolUdp:
             return !first || read_value<wire::UdpHeader>(transport) ? take() : malformed();

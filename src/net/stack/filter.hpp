@@ -44,7 +44,8 @@ struct Classified {
 /// Looks at a whole untagged frame, or at the first 128 bytes of a longer one of `size` bytes. Lets through:
 ///
 /// - ARP for an own address;
-/// - IPv4 without options, TCP, UDP and ICMP echo requests, from a unicast address to an own one;
+/// - IPv4 without options, TCP as clients speak it, UDP and ICMP echo requests, from a unicast address to an
+/// own one;
 /// - IPv6 likewise, behind at most a fragment header; solicitations of own addresses, advertisements, and
 ///   listener queries.
 ///

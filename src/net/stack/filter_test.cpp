@@ -23,7 +23,7 @@ TEST(Filter, TakesWhatAHostNeeds) {
     for (const Addressing& to : {kTo4, kTo6}) {
         EXPECT_EQ(verdict(icmp_echo(to, text("x"))), Verdict::Take);
         EXPECT_EQ(verdict(udp(to, 1, 2, text("x"))), Verdict::Take);
-        EXPECT_EQ(verdict(tcp(to, {})), Verdict::Take);
+        EXPECT_EQ(verdict(tcp(to, {.flags = wire::kTcpAck})), Verdict::Take);
     }
     EXPECT_EQ(verdict(arp(kTo4, wire::kArpRequest)), Verdict::Take);
     EXPECT_EQ(verdict(arp(kTo4, wire::kArpReply)), Verdict::Take);
@@ -41,7 +41,6 @@ TEST(Filter, TellsWhoOpensAConnection) {
         return classify(frame, frame.size(), kHost).opens_connection;
     };
     EXPECT_TRUE(opens(wire::kTcpSyn));
-    EXPECT_TRUE(opens(wire::kTcpSyn | wire::kTcpFin));
     EXPECT_FALSE(opens(wire::kTcpSyn | wire::kTcpAck));
     EXPECT_FALSE(opens(wire::kTcpAck));
 }
@@ -89,6 +88,22 @@ TEST(Filter, FragmentsHideNothing) {
     header.next_header = wire::kIpProtocolTcp;
     EXPECT_EQ(verdict(ip(kTo6, wire::kIpProtocolFragment, join(bytes_of(header), Packet(20)), {})),
               Verdict::Unwanted);
+}
+
+TEST(Filter, TcpIsWhatClientsSpeak) {
+    constexpr unsigned kFin = wire::kTcpFin;
+    constexpr unsigned kSyn = wire::kTcpSyn;
+    constexpr unsigned kRst = wire::kTcpRst;
+    constexpr unsigned kAck = wire::kTcpAck;
+    const auto of = [](unsigned flags) {
+        return verdict(tcp(kTo4, {.flags = static_cast<std::uint8_t>(flags)}, text("x")));
+    };
+    for (const unsigned good : {kSyn, kAck, kAck | kFin, kRst, kRst | kAck}) {
+        EXPECT_EQ(of(good), Verdict::Take) << good;
+    }
+    for (const unsigned bad : {0U, kFin, kSyn | kAck, kSyn | kFin, kSyn | kFin | kAck}) {
+        EXPECT_EQ(of(bad), Verdict::Unwanted) << bad;
+    }
 }
 
 TEST(Filter, OthersTrafficIsNotForUs) {

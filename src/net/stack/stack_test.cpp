@@ -220,6 +220,34 @@ TEST_F(Bounded, FramesThatNobodyReadsAreBounded) {
     EXPECT_LT(world.stack.memory_in_use(), 1000U);
 }
 
+TEST_F(Bounded, DataBeyondTheWindowIsDropped) {
+    Deaf deaf;
+    auto fields = *connect(40000);
+    connections.at(0)->set_handler(&deaf);
+    const std::uint32_t window = 65535;
+    // The first byte is missing; this reaches one beyond what the host has said it takes.
+    fields.sequence = 2 + window - 100;
+    world.ask(tcp({}, fields, Packet(101, std::byte{1})));
+    EXPECT_EQ(world.counters.unwanted.value(), 1U);
+    // Up to the last byte is all right, but a FIN would count, too.
+    fields.flags = wire::kTcpAck | wire::kTcpFin;
+    world.ask(tcp({}, fields, Packet(100, std::byte{1})));
+    EXPECT_EQ(world.counters.unwanted.value(), 2U);
+    fields.flags = wire::kTcpAck;
+    world.ask(tcp({}, fields, Packet(100, std::byte{1})));
+    EXPECT_EQ(world.counters.unwanted.value(), 2U);
+    // The gap is filled.
+    for (std::uint32_t at = 0; at < window; at += 1000) {
+        fields.sequence = 2 + at;
+        world.ask(tcp({}, fields, Packet(std::min(1000U, window - at), std::byte{1})));
+    }
+    EXPECT_EQ(world.counters.unwanted.value(), 2U);
+    // Nothing of it has been read, so the window is closed: in order, but beyond it.
+    fields.sequence = 2 + window;
+    world.ask(tcp({}, fields, text("x")));
+    EXPECT_EQ(connections.size(), 1U);
+}
+
 TEST_F(Bounded, WhatAReaderLeavesComesAgain) {
     struct Picky final : TcpHandler {
         std::size_t received(Bytes data) override {
