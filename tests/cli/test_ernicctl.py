@@ -3,9 +3,11 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from support import CTL, TIMEOUT, ServerTest, clean_environment
@@ -137,10 +139,40 @@ class Completion(unittest.TestCase):
         for shell in ("zsh", "fish"):
             self.assertIn(" ".join(self.complete("")), self.script(shell))
 
-    def test_the_other_shells_take_their_scripts(self):
-        for shell in ("zsh", "fish"):
-            if shutil.which(shell):
-                subprocess.run([shell, "-n"], input=self.script(shell), text=True, check=True)
+    @unittest.skipUnless(shutil.which("fish"), "there is no fish")
+    def test_fish(self):
+        def complete(line):
+            done = subprocess.run(["fish", "--no-config", "-c", f"{self.script('fish')}\ncomplete -C '{line}'"],
+                                  capture_output=True, text=True, check=True)
+            return [word.split("\t")[0] for word in done.stdout.splitlines()]
+        self.assertEqual(complete("ernicctl sta"), ["stats", "status"])
+        self.assertEqual(complete("ernicctl link "), ["down", "up"])
+        self.assertEqual(complete("ernicctl fault clear "), ["all"])
+        self.assertEqual(complete("ernicctl pcap start /etc/hostn"), ["/etc/hostname"])
+
+    @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
+    def test_zsh(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        pathlib.Path(folder, "_ernicctl").write_text(self.script("zsh"))
+        asker = pathlib.Path(__file__).with_name("zsh_completion.zsh")
+
+        def complete(line):
+            done = subprocess.run(["zsh", "-f", asker, folder, line], capture_output=True, text=True, check=True,
+                                  timeout=60)
+            return sorted(done.stdout.split())
+        self.assertEqual(complete("ernicctl sta"), ["stats", "status"])
+        self.assertEqual(complete("ernicctl link "), ["down", "up"])
+        self.assertEqual(complete("ernicctl fault "), ["add", "clear", "list"])
+
+    def test_an_installation_brings_them_along(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        build = pathlib.Path(CTL).resolve().parent.parent
+        subprocess.run(["cmake", "--install", build, "--prefix", folder], capture_output=True, check=True)
+        for file, shell in (("bash-completion/completions/ernicctl", "bash"), ("zsh/site-functions/_ernicctl", "zsh"),
+                            ("fish/vendor_completions.d/ernicctl.fish", "fish")):
+            self.assertEqual(pathlib.Path(folder, "share", file).read_text(), self.script(shell))
+        version = subprocess.run([f"{folder}/bin/ernicctl", "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(version.stdout, r"\d+\.\d+")
 
 
 if __name__ == "__main__":
