@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 /// The words as typed, a list per option.
 struct RawOptions {
     Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval,
-        pcap, control, log_file, log_level, sandbox, busy_poll, fault;
+        pcap, control, log_file, log_level, sandbox, busy_poll, fault, link_follows;
     bool verbose = false;
 };
 
@@ -55,7 +55,11 @@ class Parser {
         value("-b,--backend", raw_.backend, "SPEC",
               "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
               "MODE preserve, "
-              "zeros,\nones, increment, decrement, alternate or random");
+              "zeros,\nones, increment, decrement, alternate or random\ntcp:manager:listen:PORT, "
+              "tcp:manager:ADDRESS:PORT or\ntcp:worker:HOST:PORT, "
+              "then ,key=FILE,bind=ADDRESS,name=TEXT,\nheartbeat=MS,dead-after=MS (docs/mesh.md)");
+        value("--link-follows", raw_.link_follows, "mesh|always-up",
+              "Whether the card's link is down while no peer of a mesh\nis connected (default: always-up)");
         value("--target", raw_.target, "SPEC",
               "A service on the segment; may be given several "
               "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
@@ -291,6 +295,11 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
         options.busy_poll);
     read(
         raw.sandbox, [](const auto& text) { return parse_on_off("--sandbox", text); }, options.sandbox);
+    read(raw.link_follows, parse_link_follows, options.link_follows_mesh);
+    if (!problem && options.link_follows_mesh && options.backend.kind != BackendSpec::Kind::Tcp) {
+        problem = refuse(
+            "option '--link-follows mesh' means nothing without '--backend tcp:..': add one or leave it out");
+    }
     for (const std::string& word : raw.fault) {
         const auto fault = net::parse_fault(word);
         if (!problem && !fault) {

@@ -75,8 +75,8 @@ void Engine::remove(QueuePair& qp) {
     }
     qps_[qp.qpn()] = nullptr;
     --live_qps_;
-    if (qp.turn.waiting) {
-        unschedule(qp);
+    if (qp.turn.queue != nullptr) {
+        qp.turn.queue->remove(qp);
     }
 }
 
@@ -98,7 +98,9 @@ const Engine::AddressHandle* Engine::address_handle(std::uint32_t id) const {
 
 void Engine::clear() {
     std::fill(qps_.begin(), qps_.end(), nullptr);
-    ready_first_ = ready_last_ = nullptr;
+    for (TurnQueue* const queue : {&ready_, &hungry_, &served_}) {
+        queue->forget();
+    }
     live_qps_ = 0;
     memory_table_.clear();
     handles_.clear();
@@ -110,30 +112,36 @@ bool Engine::give_back() {
 }
 
 void Engine::schedule(QueuePair& qp) {
-    if (qp.turn.waiting) {
-        return;
+    if (qp.turn.queue == nullptr) {
+        ready_.push_back(qp);
     }
-    qp.turn = {true, ready_last_, nullptr};
-    (ready_last_ != nullptr ? ready_last_->turn.behind : ready_first_) = &qp;
-    ready_last_ = &qp;
 }
 
-void Engine::unschedule(QueuePair& qp) {
-    QueuePair* const before = qp.turn.before;
-    QueuePair* const behind = qp.turn.behind;
-    (before != nullptr ? before->turn.behind : ready_first_) = behind;
-    (behind != nullptr ? behind->turn.before : ready_last_) = before;
-    qp.turn = {};
+void Engine::wait_for_room(QueuePair& qp, bool served) {
+    if (qp.turn.queue != nullptr) {
+        qp.turn.queue->remove(qp);
+    }
+    (served ? served_ : hungry_).push_back(qp);
+    segment_.wait_for_room(*this);
+}
+
+void Engine::on_room() {
+    for (TurnQueue* const queue : {&hungry_, &served_}) {
+        while (QueuePair* const qp = queue->first()) {
+            queue->remove(*qp);
+            ready_.push_back(*qp);
+        }
+    }
 }
 
 bool Engine::step() {
     Budget budget{kBytesPerStep, kRequestsPerStep};
-    while (ready_first_ != nullptr && !budget.spent()) {
-        QueuePair& qp = *ready_first_;
-        unschedule(qp);
+    while (!ready_.empty() && !budget.spent()) {
+        QueuePair& qp = *ready_.first();
+        ready_.remove(qp);
         const std::uint32_t requests = std::min(budget.requests, kRequestsPerTurn);
         Budget turn{budget.bytes, requests};
-        const bool more = qp.requester().step(turn);
+        const bool more = qp.step(turn);
         budget.bytes = turn.bytes;
         budget.requests -= requests - turn.requests;
         if (more) {
@@ -143,7 +151,7 @@ bool Engine::step() {
             --budget.requests;
         }
     }
-    return ready_first_ != nullptr;
+    return !ready_.empty();
 }
 
 void Engine::register_metrics(metrics::Registry& registry) {
@@ -192,6 +200,10 @@ void Engine::register_metrics(metrics::Registry& registry) {
     add("resp_operation_errors", "messages", "requests refused because of a fault on this side",
         c.resp_operation_errors);
     add("resp_rnr_naks", "messages", "receiver-not-ready answers sent", c.resp_rnr_naks);
+    add("resp_answers_dropped", "messages",
+        "answers lost because too many waited for room on the way to the peer; high: the peer asks for more "
+        "than it takes",
+        c.resp_answers_dropped);
     add("unknown_qp", "messages", "messages for a QP that does not exist or does not listen", c.unknown_qp);
     add("wrong_qkey", "messages", "datagrams with the wrong Q_Key", c.wrong_qkey);
     add("datagrams_dropped", "messages", "datagrams without a fitting receive request", c.datagrams_dropped);

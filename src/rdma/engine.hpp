@@ -14,6 +14,7 @@
 #include "net/segment.hpp"
 #include "rdma/memory_region.hpp"
 #include "rdma/queue_pair.hpp"
+#include "rdma/turn_queue.hpp"
 #include "rdma/types.hpp"
 
 namespace ernic::rdma {
@@ -45,6 +46,7 @@ struct EngineCounters {
     metrics::Counter resp_access_errors;
     metrics::Counter resp_operation_errors;
     metrics::Counter resp_rnr_naks;
+    metrics::Counter resp_answers_dropped;
     metrics::Counter unknown_qp;
     metrics::Counter wrong_qkey;
     metrics::Counter datagrams_dropped;
@@ -105,8 +107,13 @@ class Engine final : public net::Port {
     /// more.
     bool give_back();
 
-    /// `qp` has something to send.
+    void on_room() override;
+
+    /// `qp` has something to send. One that waits for room goes on waiting.
     void schedule(QueuePair& qp);
+    /// `qp` has something to send, but its peer's port is not ready. When there is room, those that could
+    /// send nothing at all in their turn come before those that have been `served`.
+    void wait_for_room(QueuePair& qp, bool served);
     /// One budgeted round over the scheduled QPs; true while some are left.
     bool step();
 
@@ -119,18 +126,17 @@ class Engine final : public net::Port {
     [[nodiscard]] std::uint32_t queue_pairs() const { return live_qps_; }
 
   private:
-    /// Takes `qp` out of the queue of QPs with work. Precondition: it waits there.
-    void unschedule(QueuePair& qp);
-
     mem::GuestMemory& memory_;
     net::Segment& segment_;
     EventLoop& loop_;
     MemoryTable memory_table_;
     std::vector<QueuePair*> qps_;
     SlotTable<AddressHandle> handles_;
-    /// QPs with work, linked by their turn, so that one can leave from anywhere at no cost.
-    QueuePair* ready_first_ = nullptr;
-    QueuePair* ready_last_ = nullptr;
+    /// QPs with work.
+    TurnQueue ready_;
+    /// QPs with work for a port that is not ready: those that have got nothing, and those that have got some.
+    TurnQueue hungry_;
+    TurnQueue served_;
     wire::MacAddress mac_;
     std::uint32_t port_mtu_ = kMaxMtu;
     std::uint32_t live_qps_ = 0;

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Virtual machines of several servers as one fabric."""
+import re
+
+from ernic_lab import mesh, pairs
+from ernic_lab.scenario import require, scenario
+
+
+def ping(node, to, options=""):
+    out = node.guest.check(f"ping -c 3 -i 0.2 -W 5 {options} {to.address}")
+    require(" 0% packet loss" in out, out)
+    return re.search(r"= [\d.]+/([\d.]+)/", out).group(1)
+
+
+def iperf(server, client, options=""):
+    ready = "ss -Hltn 'sport = :5201' | grep -q ."
+    out = mesh.pair(server, client, "iperf3 -s -1", f"iperf3 -c {server.address} -t 2 -f m {options}", ready)[1]
+    return re.search(r"([\d.]+) Mbits/sec.*receiver", out).group(1)
+
+
+@scenario("mesh-two-guests", boot="none")
+def two_guests(lab):
+    """Two guests of two servers: ping, TCP, rdma_cm, RC, UD, reads, writes, atomics."""
+    fabric = mesh.Mesh(lab)
+    one, two = fabric.start(1), fabric.start(2)
+    lab.server = one.server
+    one.wait_peers(1)
+    evidence = [f"ping {ping(one, two)} and {ping(two, one)} ms"]
+    evidence.append(mesh.verbs(one, two, "ibv_rc_pingpong", "-n 500 -c").splitlines()[-1])
+    evidence.append(mesh.verbs(two, one, "ibv_ud_pingpong", "-n 200 -s 1024").splitlines()[-1])
+    evidence.append(f"iperf3 {iperf(one, two)} and {iperf(one, two, '-R')} Mb/s")
+    a = one.address
+    out = mesh.pair(one, two, f"rping -s -a {a} -C 100 -S 4096 -V", f"rping -c -a {a} -C 100 -S 4096 -V -v",
+                    pairs.CM_LISTENER)[1]
+    require(sum(line.startswith("ping data") for line in out.splitlines()) == 100, out)
+    mesh.pair(one, two, f"ucmatose -b {a} -c 10 -C 10", f"ucmatose -s {a} -c 10 -C 10", pairs.CM_LISTENER)
+    evidence.append("rping, ucmatose")
+    for tool, options in (("ib_write_bw", "-s 65536 -n 200"), ("ib_write_bw", "-s 1048576 -n 50"),
+                          ("ib_read_bw", "-s 65536 -n 200"), ("ib_send_bw", "-s 4096 -n 200")):
+        row = mesh.perf(one, two, tool, options)[-1]
+        evidence.append(f"{tool} {row.size}: {row.average_mbs:.0f} MB/s")
+    for tool, options in (("ib_write_lat", "-s 64 -n 200"), ("ib_read_lat", "-s 64 -n 200"),
+                          ("ib_send_lat", "-s 64 -n 200"), ("ib_atomic_lat", "-n 100")):
+        row = mesh.perf(two, one, tool, options)[-1]
+        evidence.append(f"{tool}: {row.typical_us:.0f} us")
+    peers = two.wait_peers(1)
+    require(peers[0]["name"] == "node1" and peers[0]["reconnects"] == 0, f"peers: {peers}")
+    return "; ".join(evidence)
