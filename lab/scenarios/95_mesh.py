@@ -46,3 +46,55 @@ def two_guests(lab):
     peers = two.wait_peers(1)
     require(peers[0]["name"] == "node1" and peers[0]["reconnects"] == 0, f"peers: {peers}")
     return "; ".join(evidence)
+
+
+def write_until_killed(client, server):
+    """ib_write_bw from one guest to the other for as long as it lasts; returns once bytes move."""
+    command = [f"ib_write_bw -d {node.card.ib} -x {node.card.gid} -F -s 65536 -D 60" for node in (server, client)]
+    listener = server.guest.spawn(command[0])
+    require(pairs.wait_for(server.guest, pairs.TCP_LISTENER.format(port=18515)), "no listener")
+    writer = client.guest.spawn(f"exec {command[1]} {server.address}")
+    require(pairs.wait_for(client.guest, "rdma resource show qp | grep -q 'state RTS'"), "no connection")
+    client.guest.run("sleep 0.5")
+    return listener, writer
+
+
+def works(one, two):
+    ping(one, two)
+    mesh.verbs(one, two, "ibv_rc_pingpong", "-n 50 -c")
+    return mesh.perf(one, two, "ib_write_bw", "-s 65536 -n 50")[-1].average_mbs
+
+
+@scenario("mesh-peer-killed", boot="none", complaints=True)
+def peer_killed(lab):
+    """A server and a virtual machine are killed mid-transfer: the other side gets errors and works on."""
+    fabric = mesh.Mesh(lab)
+    one, two = fabric.start(1), fabric.start(2)
+    lab.server = one.server
+    one.wait_peers(1)
+    evidence = []
+    for victim in ("server", "guest"):
+        works(one, two)
+        before = one.server.footprint().fds
+        _, writer = write_until_killed(one, two)
+        if victim == "server":
+            two.server.kill()
+        two.guest.kill()
+        ended = writer.wait(60)
+        require(not ended.ok, f"the writer noticed nothing: {ended.out[-500:]}")
+        if victim == "server":
+            one.wait_peers(0)
+        # Its own card goes on working: a transfer to itself.
+        one.guest.check("! pgrep ib_write_bw || pkill -9 ib_write_bw; true")
+        mesh.verbs(one, one, "ibv_rc_pingpong", "-n 50 -c")
+        if victim == "server":
+            two = fabric.start(2)
+        else:
+            two.guest = lab.start_guest(two.server, memory=fabric.memory)
+            two.card = mesh.card.bring_up(two.guest, two.address)
+        one.wait_peers(1)
+        speed = works(one, two)
+        after = one.server.footprint().fds
+        require(after <= before, f"descriptors left: {before}, then {after}")
+        evidence.append(f"{victim} killed: '{ended.out.strip().splitlines()[-1][:60]}', back with {speed:.0f} MB/s")
+    return "; ".join(evidence)

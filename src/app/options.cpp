@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -319,6 +321,10 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
 
 Environment Environment::of_process() {
     Environment environment;
+    std::array<char, 65> name{};
+    if (::gethostname(name.data(), name.size() - 1) == 0) {
+        environment.host_name = name.data();
+    }
     const char* const temp_dir = std::getenv("TMPDIR");
     if (temp_dir != nullptr && *temp_dir != '\0') {
         environment.temp_dir = temp_dir;
@@ -347,7 +353,9 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
     }
     const std::string path = absolute_path(options.socket_path);
     if (parser.raw().mac.empty()) {
-        options.mac = mac_of_path(path);
+        // Servers on several hosts may well have the same path.
+        const bool mesh = options.backend.kind == BackendSpec::Kind::Tcp;
+        options.mac = mac_of_path(mesh ? environment.host_name + ":" + path : path);
     }
     const RawOptions& raw = parser.raw();
     if (auto farewell = store(parse_services({raw.target, raw.dhcp, raw.stack_memory}, options.mac, path),

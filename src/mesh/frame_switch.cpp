@@ -37,10 +37,9 @@ void FrameSwitch::transmit(const net::Frame& frame) {
         return;
     }
     if (!header->destination.multicast()) {
-        if (const net::Port* const owner = segment_.owner(header->destination);
-            owner != nullptr && owner->remote()) {
-            // The segment's remote ports are peers of this mesh, and nothing else.
-            send(static_cast<Peer&>(*const_cast<net::Port*>(owner)), head, frame);  // NOLINT
+        const net::Port* const owner = segment_.owner(header->destination);
+        if (const auto peer = std::find(open_.begin(), open_.end(), owner); peer != open_.end()) {
+            send(**peer, head, frame);
             return;
         }
         const auto slot = table_.find(header->destination, clock_.now());

@@ -18,8 +18,9 @@ Introduction::Introduction(UniqueFd socket, const Endpoint& remote, const Hello&
       state_(dialed ? State::Connecting : State::Greeting),
       remote_(remote),
       deadline_(around.loop, [this] {
-          around_.counters.silent.add();
-          fail(state_ == State::Connecting ? "" : "it did not say who it is in time");
+          const bool reached = state_ != State::Connecting;
+          around_.counters.silent.add(reached ? 1 : 0);
+          fail(reached ? "it did not say who it is in time" : "");
       }) {
     Hello hello = own;
     fill_random(std::as_writable_bytes(std::span(hello.nonce)));
