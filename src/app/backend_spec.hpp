@@ -22,7 +22,7 @@ struct BackendSpec {
     Kind kind = Kind::Loopback;
     net::PayloadMode mode = net::PayloadMode::Preserve;  ///< what arrives instead of the bytes that were sent
     bool md5 = false;                                    ///< digest every message
-    MeshSpec mesh;                                       ///< of Tcp
+    MeshSpec mesh = {};                                  ///< of Tcp
 
     friend bool operator==(const BackendSpec&, const BackendSpec&) = default;
 };

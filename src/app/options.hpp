@@ -52,7 +52,7 @@ struct Farewell {
 struct Environment {
     std::string temp_dir = "/tmp";         ///< TMPDIR
     std::optional<std::string> log_level;  ///< ERNIC_LOG_LEVEL
-    std::string host_name;
+    std::string host_name = {};
 
     /// Thread: any, while nobody changes the environment.
     [[nodiscard]] static Environment of_process();
