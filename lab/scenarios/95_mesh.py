@@ -54,8 +54,11 @@ def write_until_killed(client, server):
     listener = server.guest.spawn(command[0])
     require(pairs.wait_for(server.guest, pairs.TCP_LISTENER.format(port=18515)), "no listener")
     writer = client.guest.spawn(f"exec {command[1]} {server.address}")
-    require(pairs.wait_for(client.guest, "rdma resource show qp | grep -q 'state RTS'"), "no connection")
-    client.guest.run("sleep 0.5")
+    # Queue pair 1 is always there.
+    require(pairs.wait_for(client.guest, "[ $(rdma resource show qp | grep -c 'state RTS') -ge 2 ]"), "no connection")
+    before = client.server.ctl_json("stats")["rdma"]["tx_bytes"]
+    client.guest.run("sleep 1")
+    require(client.server.ctl_json("stats")["rdma"]["tx_bytes"] > before, "no bytes move")
     return listener, writer
 
 
@@ -96,5 +99,6 @@ def peer_killed(lab):
         speed = works(one, two)
         after = one.server.footprint().fds
         require(after <= before, f"descriptors left: {before}, then {after}")
-        evidence.append(f"{victim} killed: '{ended.out.strip().splitlines()[-1][:60]}', back with {speed:.0f} MB/s")
+        why = next((line.strip() for line in ended.out.splitlines() if "status" in line.lower()), f"exit code {ended.rc}")
+        evidence.append(f"{victim} killed: {why}; back with {speed:.0f} MB/s")
     return "; ".join(evidence)
