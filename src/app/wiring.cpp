@@ -79,7 +79,6 @@ struct Instance::Parts {
         if (mesh_config) {
             fabric.emplace(std::move(*mesh_config), segment, mesh_port, loop, mesh_counters,
                            log.named("mesh"));
-            fabric->register_metrics(registry);
             if (options.link_follows_mesh) {
                 fabric->on_connected([this](bool any) { link.set(net::Link::Source::Cable, any); });
             }

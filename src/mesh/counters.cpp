@@ -10,6 +10,10 @@ void Counters::register_metrics(metrics::Registry& registry) const {
                                  const metrics::Counter& counter) {
         registry.add({std::string("mesh.") + name, unit, help}, counter);
     };
+    registry.add({"mesh.peers_known", "nodes", "other nodes that are known now"},
+                 [this] { return peers_known; });
+    registry.add({"mesh.peers_connected", "nodes", "other nodes with a connection now"},
+                 [this] { return peers_connected; });
     add("frames_sent", "frames", "frames handed to connections, of all kinds", frames_sent);
     add("bytes_sent", "bytes", "bytes of those, headers included", bytes_sent);
     add("frames_received", "frames", "frames that have arrived, of all kinds", frames_received);

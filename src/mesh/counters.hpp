@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstddef>
+
 #include "metrics/registry.hpp"
 
 namespace ernic::mesh {
@@ -33,6 +35,9 @@ struct Counters {
     metrics::Counter dials_failed;
     metrics::Counter refused_nodes;
     metrics::Counter congested;
+    /// Of now: other nodes that are known, and those with a connection.
+    std::size_t peers_known = 0;
+    std::size_t peers_connected = 0;
 
     void register_metrics(metrics::Registry& registry) const;
 };

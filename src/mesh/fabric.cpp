@@ -234,6 +234,7 @@ void Fabric::on_peer_end(Peer& peer, LinkEnd why) {
 void Fabric::count_open(int by) {
     const bool before = open_ != 0;
     open_ = by > 0 ? open_ + 1 : open_ - 1;
+    counters_.peers_connected = open_;
     if (connected_listener_ && before != (open_ != 0)) {
         connected_listener_(open_ != 0);
     }
@@ -344,13 +345,6 @@ std::vector<PeerStatus> Fabric::peers() const {
         return std::tie(a.number, a.name) < std::tie(b.number, b.name);
     });
     return all;
-}
-
-void Fabric::register_metrics(metrics::Registry& registry) const {
-    registry.add({"mesh.peers_known", "nodes", "other nodes that are known now"},
-                 [this] { return peers_.size(); });
-    registry.add({"mesh.peers_connected", "nodes", "other nodes with a connection now"},
-                 [this] { return open_; });
 }
 
 }  // namespace ernic::mesh

@@ -20,7 +20,6 @@
 #include "mesh/numbers.hpp"
 #include "mesh/peer.hpp"
 #include "mesh/redial.hpp"
-#include "metrics/registry.hpp"
 #include "net/bridge.hpp"
 #include "net/segment.hpp"
 
@@ -73,7 +72,6 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     [[nodiscard]] std::vector<PeerStatus> peers() const;
     /// The number a manager has given; kNoNumber: none yet.
     [[nodiscard]] std::uint32_t number() const { return number_; }
-    void register_metrics(metrics::Registry& registry) const;
 
     // IntroductionOwner
     void introduced(Introduction& introduction) override;

@@ -87,6 +87,7 @@ Peer* Fabric::find_or_make(const NodeId& id) {
     entry.peer = std::make_unique<Peer>(id, static_cast<std::uint16_t>(slot - slots_.begin()), segment_,
                                         loop_.clock(), counters_, *this);
     entry.redial = std::make_unique<Redial>(loop_, [this, id] { dial_peer(id); });
+    counters_.peers_known = peers_.size();
     return entry.peer.get();
 }
 
@@ -126,6 +127,7 @@ void Fabric::forget_lost() {
         }
         peers_.erase(found);
     }
+    counters_.peers_known = peers_.size();
 }
 
 // A manager.
