@@ -177,7 +177,8 @@ void Fabric::open(Peer& peer, Introduction& introduction) {
     const Hello& hello = introduction.hello();
     peer.node.name = hello.name;
     peer.node.endpoint = hello.endpoint;
-    if (hello.endpoint.address.unspecified()) {
+    // Without a key everybody is on this host, and nobody may send the others elsewhere.
+    if (hello.endpoint.address.unspecified() || (!config_.key && !hello.endpoint.loopback())) {
         peer.node.endpoint.address = introduction.remote().address;
     }
     if (peer.open()) {
@@ -187,8 +188,8 @@ void Fabric::open(Peer& peer, Introduction& introduction) {
     switch_.add(peer);
     counters_.connects.add();
     count_open(1);
-    log_.info("peer {} connected ({} {})", peer.node.name, introduction.dialed() ? "to" : "from",
-              introduction.remote().to_string());
+    log_.info_limited(connect_limiter_, "peer {} connected ({} {})", peer.node.name,
+                      introduction.dialed() ? "to" : "from", introduction.remote().to_string());
     announce_to(peer);
     if (config_.is_manager) {
         welcome(peer, hello.number);
@@ -208,7 +209,6 @@ void Fabric::disconnect(Peer& peer) {
         count_open(-1);
     }
     claims_changed_ = true;
-    segment_.made_room();
 }
 
 void Fabric::on_peer_end(Peer& peer, LinkEnd why) {
@@ -226,7 +226,7 @@ void Fabric::on_peer_end(Peer& peer, LinkEnd why) {
         case LinkEnd::Broken:
             break;
     }
-    log_.info("peer {} lost: {}", peer.node.name, text_of(why));
+    log_.info_limited(lost_limiter_, "peer {} lost: {}", peer.node.name, text_of(why));
     disconnect(peer);
     follow_up(peer);
 }
@@ -269,8 +269,6 @@ void Fabric::on_tick() {
     for (auto& [id, entry] : peers_) {
         entry.peer->tick(now, config_.heartbeat);
     }
-    // A datagram's sender does not wait for ever.
-    segment_.made_room();
     if (any) {
         next_tick_ = now + std::clamp(config_.heartbeat / 2, kShortestTick, kLongestTick);
         tick_.arm(next_tick_);

@@ -78,7 +78,6 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     void not_introduced(Introduction& introduction, const std::string& why) override;
     // PeerOwner
     bool on_peer_control(Peer& peer, const Incoming& incoming) override;
-    void on_peer_room() override { segment_.made_room(); }
     void on_peer_end(Peer& peer, LinkEnd why) override;
 
   private:
@@ -128,6 +127,8 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     log::Limiter stranger_limiter_;
     log::Limiter mac_limiter_;
     log::Limiter dial_limiter_;
+    log::Limiter connect_limiter_;
+    log::Limiter lost_limiter_;
     DirtyLinks dirty_;
     Surroundings around_;
     NodeId id_;

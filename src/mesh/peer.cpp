@@ -61,6 +61,10 @@ void Peer::tick(Nanoseconds now, Nanoseconds heartbeat) {
         return;
     }
     link_->trim();
+    if (!link_->ready()) {
+        // A datagram's sender does not wait for ever.
+        segment_.made_room(*this);
+    }
     if (!ping_open_ && now - pinged_ >= heartbeat) {
         ping(now);
     }

@@ -25,8 +25,6 @@ class PeerOwner {
     virtual ~PeerOwner() = default;
     /// Something that is neither an RDMA message nor a heartbeat. Fails: false when it makes no sense.
     virtual bool on_peer_control(Peer& peer, const Incoming& incoming) = 0;
-    /// Its link has become ready, or will never be.
-    virtual void on_peer_room() = 0;
     virtual void on_peer_end(Peer& peer, LinkEnd why) = 0;
 };
 
@@ -86,7 +84,7 @@ class Peer final : public net::Port, public LinkUser {
     // LinkUser
     bool on_incoming(const Incoming& incoming) override;
     [[nodiscard]] bool takes_streams() const override { return !segment_.watched(); }
-    void on_ready() override { owner_.on_peer_room(); }
+    void on_ready() override { segment_.made_room(*this); }
     void on_end(LinkEnd why) override { owner_.on_peer_end(*this, why); }
 
     struct Traffic {

@@ -151,7 +151,8 @@ std::optional<Hello> decode_hello(Bytes head, HelloFault& fault) {
     fault = HelloFault::Content;
     const auto endpoint = from_wire(in->endpoint);
     auto name = from_wire(in->name);
-    if (!endpoint || !name || in->max_body.get() < kMaxBody) {
+    // Others are told the port: one that nobody can reach would be passed on.
+    if (!endpoint || endpoint->port == 0 || !name || in->max_body.get() < kMaxBody) {
         return std::nullopt;
     }
     fault = HelloFault::None;

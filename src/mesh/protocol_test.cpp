@@ -56,6 +56,9 @@ TEST(MeshProtocol, AHelloThatMakesNoSenseIsRefused) {
     EXPECT_FALSE(decode_hello(encode(odd), fault));
     EXPECT_EQ(fault, HelloFault::Content);
     odd = hello();
+    odd.endpoint.port = 0;
+    EXPECT_FALSE(decode_hello(encode(odd), fault));
+    odd = hello();
     odd.max_body = 1000;
     EXPECT_FALSE(decode_hello(encode(odd), fault));
 }

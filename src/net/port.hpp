@@ -16,9 +16,9 @@ class Port {
     /// Thread: device. Fails: never; a message the port cannot use is dropped and counted.
     virtual void deliver(const Message& message) = 0;
 
-    /// False: a message would have to queue here, so a sender that can wait should, and ask
-    /// Segment::wait_for_room() to hear when to go on. A port that is not ready must call
-    /// Segment::made_room() once it is, or when it leaves. For a sender that `may_lose` messages, a port that
+    /// False: a message would have to queue here, so a sender that can wait should, and listen
+    /// (Segment::listen()) to hear when to go on. A port that is not ready must call Segment::made_room()
+    /// once it is. For a sender that `may_lose` messages, a port that
     /// has not been ready for long is so again: it drops what it cannot queue. Thread: device. Fails: never.
     [[nodiscard]] virtual bool ready(bool may_lose) const {
         (void)may_lose;
@@ -33,8 +33,10 @@ class Port {
         return true;
     }
 
-    /// Some port that was not ready is. Heard once for each Segment::wait_for_room(). Thread: device.
-    virtual void on_room() {}
+    /// `port`, which was not ready, may be. To those who listen. Thread: device.
+    virtual void on_room(Port& port) { (void)port; }
+    /// `port` has been detached: it owns no address, and may cease to exist. To those who listen.
+    virtual void on_gone(Port& port) { (void)port; }
 
     /// It stands for somebody in another process, to whom nothing of a third is passed on.
     [[nodiscard]] virtual bool remote() const { return false; }

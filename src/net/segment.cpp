@@ -19,8 +19,10 @@ void Segment::attach(Port& port, wire::MacAddress mac) {
 void Segment::detach(Port& port) {
     const std::size_t gone =
         std::erase_if(owners_, [&port](const auto& entry) { return entry.second == &port; });
-    std::erase(waiters_, &port);
     last_port_ = nullptr;
+    for (Port* const listener : listeners_) {
+        listener->on_gone(port);
+    }
     if (gone != 0 && !port.remote() && local_change_) {
         local_change_();
     }
@@ -60,16 +62,9 @@ bool Segment::settled(const wire::MacAddress& mac, Nanoseconds since) {
     return port == nullptr || port->settled(since);
 }
 
-void Segment::wait_for_room(Port& waiter) {
-    if (std::find(waiters_.begin(), waiters_.end(), &waiter) == waiters_.end()) {
-        waiters_.push_back(&waiter);
-    }
-}
-
-void Segment::made_room() {
-    const std::vector<Port*> waiters = std::exchange(waiters_, {});
-    for (Port* const waiter : waiters) {
-        waiter->on_room();
+void Segment::made_room(Port& port) {
+    for (Port* const listener : listeners_) {
+        listener->on_room(port);
     }
 }
 

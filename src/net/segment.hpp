@@ -46,9 +46,11 @@ class Segment {
     /// Whether a message to `mac` would be taken now without queueing (Port::ready()). True for a MAC nobody
     /// owns.
     [[nodiscard]] bool ready(const wire::MacAddress& mac, bool may_lose = false);
-    /// `waiter` hears of the next made_room(), once. It must be detached before it dies.
-    void wait_for_room(Port& waiter);
-    void made_room();
+    /// `listener` hears Port::on_room() and Port::on_gone() from now on. It must unlisten before it dies.
+    void listen(Port& listener) { listeners_.push_back(&listener); }
+    void unlisten(Port& listener) { std::erase(listeners_, &listener); }
+    /// `port` may be ready.
+    void made_room(Port& port);
     /// Port::settled() of the owner of `mac`; true when nobody is.
     [[nodiscard]] bool settled(const wire::MacAddress& mac, Nanoseconds since);
 
@@ -94,7 +96,7 @@ class Segment {
     wire::MacAddress last_mac_;
     Port* last_port_ = nullptr;
     bool closed_ = false;
-    std::vector<Port*> waiters_;
+    std::vector<Port*> listeners_;
     std::function<void()> local_change_;
     PayloadMover mover_;
     Bridge bridge_;

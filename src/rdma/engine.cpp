@@ -12,10 +12,12 @@ Engine::Engine(const Limits& limits, mem::GuestMemory& memory, net::Segment& seg
       memory_table_(memory, limits.memory_regions, limits.page_table_entries),
       qps_(limits.queue_pairs, nullptr),
       handles_(limits.address_handles) {
+    segment_.listen(*this);
 }
 
 Engine::~Engine() {
     segment_.detach(*this);
+    segment_.unlisten(*this);
 }
 
 void Engine::set_macs(std::span<const wire::MacAddress> macs) {
@@ -98,9 +100,8 @@ const Engine::AddressHandle* Engine::address_handle(std::uint32_t id) const {
 
 void Engine::clear() {
     std::fill(qps_.begin(), qps_.end(), nullptr);
-    for (TurnQueue* const queue : {&ready_, &hungry_, &served_}) {
-        queue->forget();
-    }
+    ready_.forget();
+    waiting_.forget();
     live_qps_ = 0;
     memory_table_.clear();
     handles_.clear();
@@ -121,37 +122,54 @@ void Engine::wait_for_room(QueuePair& qp, bool served) {
     if (qp.turn.queue != nullptr) {
         qp.turn.queue->remove(qp);
     }
-    (served ? served_ : hungry_).push_back(qp);
-    segment_.wait_for_room(*this);
+    const wire::MacAddress* const mac = qp.requester().destination();
+    net::Port* const port = mac != nullptr ? segment_.owner(*mac) : nullptr;
+    if (port == nullptr) {
+        ready_.push_back(qp);  // it has just gone
+    } else {
+        waiting_.add(*port, qp, served);
+    }
 }
 
-void Engine::on_room() {
-    for (TurnQueue* const queue : {&hungry_, &served_}) {
-        while (QueuePair* const qp = queue->first()) {
-            queue->remove(*qp);
-            ready_.push_back(*qp);
-        }
+void Engine::on_room(Port& port) {
+    waiting_.open(port);
+}
+
+void Engine::on_gone(Port& port) {
+    waiting_.close(port, ready_);
+}
+
+QueuePair* Engine::next() {
+    // In turns, so that those that need not wait and those that had to do not keep each other waiting.
+    waiter_ran_ = !waiter_ran_;
+    QueuePair* qp = waiter_ran_ ? waiting_.next() : nullptr;
+    if (qp == nullptr && !ready_.empty()) {
+        qp = ready_.first();
+        ready_.remove(*qp);
     }
+    return qp == nullptr ? waiting_.next() : qp;
 }
 
 bool Engine::step() {
     Budget budget{kBytesPerStep, kRequestsPerStep};
-    while (!ready_.empty() && !budget.spent()) {
-        QueuePair& qp = *ready_.first();
-        ready_.remove(qp);
+    while (!budget.spent()) {
+        QueuePair* const qp = next();
+        if (qp == nullptr) {
+            break;
+        }
         const std::uint32_t requests = std::min(budget.requests, kRequestsPerTurn);
         Budget turn{budget.bytes, requests};
-        const bool more = qp.step(turn);
+        const bool more = qp->step(turn);
         budget.bytes = turn.bytes;
         budget.requests -= requests - turn.requests;
         if (more) {
-            schedule(qp);
+            schedule(*qp);
         } else if (turn.requests == requests) {
             // A QP that had nothing to do must not make this loop endless for free.
             --budget.requests;
         }
     }
-    return !ready_.empty();
+    return !ready_.empty() || waiting_.may_have_one();
 }
 
 void Engine::register_metrics(metrics::Registry& registry) {

@@ -16,6 +16,7 @@
 #include "rdma/queue_pair.hpp"
 #include "rdma/turn_queue.hpp"
 #include "rdma/types.hpp"
+#include "rdma/waiting_room.hpp"
 
 namespace ernic::rdma {
 
@@ -107,12 +108,13 @@ class Engine final : public net::Port {
     /// more.
     bool give_back();
 
-    void on_room() override;
+    void on_room(Port& port) override;
+    void on_gone(Port& port) override;
 
     /// `qp` has something to send. One that waits for room goes on waiting.
     void schedule(QueuePair& qp);
-    /// `qp` has something to send, but its peer's port is not ready. When there is room, those that could
-    /// send nothing at all in their turn come before those that have been `served`.
+    /// `qp` has something to send, but the port it goes to is not ready. `served`: it could send something in
+    /// its turn.
     void wait_for_room(QueuePair& qp, bool served);
     /// One budgeted round over the scheduled QPs; true while some are left.
     bool step();
@@ -132,11 +134,14 @@ class Engine final : public net::Port {
     MemoryTable memory_table_;
     std::vector<QueuePair*> qps_;
     SlotTable<AddressHandle> handles_;
-    /// QPs with work.
+    /// Whose turn it is: one with work, or none.
+    QueuePair* next();
+
+    /// QPs with work, and those that cannot do it now.
     TurnQueue ready_;
-    /// QPs with work for a port that is not ready: those that have got nothing, and those that have got some.
-    TurnQueue hungry_;
-    TurnQueue served_;
+    WaitingRoom waiting_;
+    /// The last turn was one of the waiting room's.
+    bool waiter_ran_ = false;
     wire::MacAddress mac_;
     std::uint32_t port_mtu_ = kMaxMtu;
     std::uint32_t live_qps_ = 0;

@@ -100,16 +100,20 @@ bool Requester::can_run() const {
     return (qp_.state() == QpState::Rts || qp_.state() == QpState::Sqd) && !rnr_waiting_ && before_failure;
 }
 
-bool Requester::must_wait() {
-    net::Segment& segment = qp_.engine().segment();
+const wire::MacAddress* Requester::destination() {
     if (qp_.identity().type == QpType::Rc) {
-        return !segment.ready(qp_.attributes().route.destination);
+        return &qp_.attributes().route.destination;
     }
     if (next_ == producer_ || !load(next_)) {
-        return false;
+        return nullptr;
     }
-    const Engine::AddressHandle* handle = qp_.engine().address_handle(current_.ah_id);
-    return handle != nullptr && !segment.ready(handle->route.destination, true);
+    const Engine::AddressHandle* const handle = qp_.engine().address_handle(current_.ah_id);
+    return handle != nullptr ? &handle->route.destination : nullptr;
+}
+
+bool Requester::must_wait() {
+    const wire::MacAddress* const mac = destination();
+    return mac != nullptr && !qp_.engine().segment().ready(*mac, qp_.identity().type == QpType::Ud);
 }
 
 Turned Requester::step(Budget& budget) {

@@ -43,6 +43,9 @@ class Requester {
 
     void on_response(const net::Message& message);
 
+    /// Where the next message goes, and all answers of a connected QP; null when that is not known.
+    [[nodiscard]] const wire::MacAddress* destination();
+
     /// Nothing sent is waiting for an acknowledgement and no request is half sent.
     [[nodiscard]] bool idle() const { return in_flight_ == 0 && !failure_; }
     [[nodiscard]] bool has_posted() const { return next_ != producer_; }

@@ -26,7 +26,7 @@ class TurnQueue {
         (behind != nullptr ? behind->turn.before : last_) = before;
         qp.turn = {};
     }
-    /// All leave. They are not looked at any more, and keep saying that they are in here.
+    /// All leave without being looked at: they keep saying that they are in here, and must not be asked.
     void forget() { first_ = last_ = nullptr; }
 
   private:
