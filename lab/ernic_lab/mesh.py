@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Several servers that form a mesh on this host, each with a virtual machine."""
+import os
 import socket
+import subprocess
+import time
 from dataclasses import dataclass
 
 from . import card, pairs, perftest
 from .guest import Guest
-from .scenario import Failure
+from .namespaces import Namespaces, run
+from .scenario import Failure, require
 from .server import Server
 
 
@@ -16,6 +20,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def wait_peers(server, count, timeout=20):
+    """Until that many peers are connected, as the server itself sees it; all it knows."""
+    deadline = time.monotonic() + timeout
+    while True:
+        peers = server.ctl_json("peers")["peers"]
+        if sum(peer["state"] == "connected" for peer in peers) == count:
+            return peers
+        if time.monotonic() > deadline:
+            raise Failure(f"{count} connected peers expected: {peers}")
+        time.sleep(0.1)
+
+
 @dataclass
 class Node:
     server: Server
@@ -24,16 +40,7 @@ class Node:
     address: str
 
     def wait_peers(self, count, timeout=20):
-        """Until that many peers are connected, as the node itself sees it."""
-        import time  # pylint: disable=import-outside-toplevel
-        deadline = time.monotonic() + timeout
-        while True:
-            peers = self.server.ctl_json("peers")["peers"]
-            if sum(peer["state"] == "connected" for peer in peers) == count:
-                return peers
-            if time.monotonic() > deadline:
-                raise Failure(f"{count} connected peers expected: {peers}")
-            time.sleep(0.1)
+        return wait_peers(self.server, count, timeout)
 
 
 class Mesh:
@@ -78,3 +85,44 @@ def perf(server, client, tool, options=""):
     if not rows:
         raise Failure(f"no table in the output of {tool}: {out[-1500:]}")
     return rows
+
+
+class Hosts:
+    """Network namespaces with one address each, 10.80.0.1 and so on, on one Ethernet switch. Needs root."""
+
+    def __init__(self, count):
+        require(os.geteuid() == 0, "this needs root: it makes network namespaces")
+        self.switch = f"ernic-{os.getpid()}-switch"
+        self.names = {number: f"ernic-{os.getpid()}-host{number}" for number in range(1, count + 1)}
+
+    def __enter__(self):
+        try:
+            for name in (self.switch, *self.names.values()):
+                run("ip", "netns", "add", name)
+                Namespaces.ip(name, "link set lo up")
+            Namespaces.ip(self.switch, "link add br0 type bridge")
+            Namespaces.ip(self.switch, "link set br0 up")
+            for number, name in self.names.items():
+                Namespaces.ip(self.switch, f"link add port{number} type veth peer name eth0 netns {name}")
+                Namespaces.ip(self.switch, f"link set port{number} master br0 up")
+                Namespaces.ip(name, f"addr add {self.address(number)}/24 dev eth0")
+                Namespaces.ip(name, "link set eth0 up")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in (*self.names.values(), self.switch):
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+    @staticmethod
+    def address(number):
+        return f"10.80.0.{number}"
+
+    def inside(self, number):
+        return Namespaces.inside(self.names[number])
+
+    def cable(self, number, up):
+        """Pulls the plug of one host, or puts it in again."""
+        Namespaces.ip(self.switch, f"link set port{number} {'up' if up else 'down'}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Virtual machines of several servers as one fabric."""
 import re
+import time
 
 from ernic_lab import mesh, pairs
 from ernic_lab.scenario import require, scenario
@@ -102,3 +103,34 @@ def peer_killed(lab):
         why = next((line.strip() for line in ended.out.splitlines() if "status" in line.lower()), f"exit code {ended.rc}")
         evidence.append(f"{victim} killed: {why}; back with {speed:.0f} MB/s")
     return "; ".join(evidence)
+
+
+@scenario("mesh-hosts", boot="none", card=False)
+def hosts(lab):
+    """Servers in three network namespaces, with a key: they meet, a partition is noticed and heals."""
+    key = lab.run_dir / "mesh.key"
+    key.write_text("0123456789abcdef" * 4 + "\n")
+    key.chmod(0o600)
+    options = f",key={key},heartbeat=100,dead-after=1000"
+    with mesh.Hosts(3) as network:
+        servers = {}
+        for number in (3, 2, 1):  # the manager comes last
+            role = f"manager:{network.address(1)}" if number == 1 else f"worker:{network.address(1)}"
+            servers[number] = lab.start_server(backend=f"tcp:{role}:7000,name=host{number}{options}", control=True,
+                                               mac=f"02:00:00:00:00:{number:02x}", prefix=network.inside(number))
+        for server in servers.values():
+            peers = mesh.wait_peers(server, 2)
+            require(all(peer["address"].startswith("10.80.0.") for peer in peers), f"addresses: {peers}")
+        network.cable(3, up=False)
+        mesh.wait_peers(servers[1], 1)
+        mesh.wait_peers(servers[2], 1)
+        mesh.wait_peers(servers[3], 0)
+        network.cable(3, up=True)
+        begin = time.monotonic()
+        for server in servers.values():
+            mesh.wait_peers(server, 2)
+        seconds = time.monotonic() - begin
+        for server in servers.values():
+            numbers = server.ctl_json("stats")["mesh"]
+            require(numbers["forged"] == numbers["wrong_key"] == numbers["protocol_errors"] == 0, f"{numbers}")
+    return f"three hosts joined, one cut off and back after {seconds:.1f} s"
