@@ -13,7 +13,9 @@ ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const O
       targets_{.registry = registry,
                .clock = loop.clock(),
                .link = instance.link(),
-               .cable = options.link_follows_mesh ? "mesh" : options.tap.empty() ? "backend" : "tap",
+               .cable = options.link_follows_mesh ? "mesh"
+                        : options.tap.empty()     ? "backend"
+                                                  : "tap",
                .bridge = instance.bridge(),
                .capture = capture,
                .faults = instance.faults(),

@@ -341,36 +341,6 @@ TEST_F(MeshRdma, ManyNodesMeetAndEachHasItsOwnNumber) {
     until([&] { return nodes_[7]->counters.peers_known == 10; });
 }
 
-TEST_F(MeshRdma, AnAtomicWhoseAnswerIsLostWithTheConnectionIsNotExecutedTwice) {
-    Node& one = manager();
-    Node& two = worker(one);
-    until_joined(1);
-    const auto a = one.connect(2, two, 3);
-    const auto b = two.connect(3, one, 2);
-    a->qp->attributes().retry_count = 7;
-    rdma::WorkRequest add = to_peer(Opcode::FetchAdd, 8, one, two);
-    add.remote_va = 4096;
-    add.swap_add = 1;
-    one.world.post(*a, add);
-    one.turn();
-    // The peer executes it while this node stands still, and then takes this node for dead.
-    stopped_ = &one;
-    turns(20);
-    ASSERT_EQ(two.world.bytes[4096], std::byte{1});
-    two.world.clock.advance(11'000 * kMillisecond);
-    two.world.loop.run_once(false);
-    EXPECT_EQ(two.counters.dead.value(), 1U);
-    turns(5);
-    // What was written before the end is still read; to lose it, the connection goes at this end too.
-    stopped_ = nullptr;
-    for (int i = 0; i < 60 && a->owner.sent.empty(); ++i) {
-        advance(20 * kMillisecond);
-    }
-    ASSERT_EQ(a->owner.sent.size(), 1U);
-    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
-    EXPECT_EQ(two.world.bytes[4096], std::byte{1});
-}
-
 TEST_F(MeshRdma, WithAKeyEverythingWorksAndIsStaged) {
     Node& one = manager(key_of("a key of some length"));
     Node& two = worker(one, key_of("a key of some length"));
