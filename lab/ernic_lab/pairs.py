@@ -13,11 +13,13 @@ def wait_for(guest, condition, timeout=30):
     return guest.run(loop, timeout + 20).ok
 
 
-def run(guest, server, client, ready, timeout=120):
-    """Starts the server, waits until it listens, runs the client; returns both outputs."""
+def run(guest, server, client, ready, timeout=120, client_guest=None):
+    """Starts the server, waits until it listens, runs the client, in `client_guest` if that is another one;
+    returns both outputs."""
     listener = guest.spawn(server)
+    guest, server_guest = client_guest or guest, guest
     try:
-        if not wait_for(guest, ready):
+        if not wait_for(server_guest, ready):
             listener.kill()
             raise Failure(f"'{server}' does not listen: {listener.out[-1500:]}")
         try:

@@ -22,7 +22,8 @@ class ServerFailed(Exception):
 class Server:
     """One build/rocm-ernic process with its socket, log and statistics file."""
 
-    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server", prefix=(), control=False):
+    def __init__(self, run_dir, backend="loopback", binary=None, extra=(), name="server", prefix=(), control=False,
+                 mac=MAC):
         self.binary = binary or os.environ.get("ERNIC_SERVER") or paths.REPO / "build/rocm-ernic"
         self.socket_dir = paths.new_socket_dir()
         self.socket = self.socket_dir / "card.sock"
@@ -30,7 +31,7 @@ class Server:
         self.log = run_dir / f"{name}.log"
         self.stats_file = run_dir / f"{name}-stats.json"
         self.argv = [*prefix, self.binary, "--socket", self.socket, "--backend", backend,
-                     "--mac", MAC, "--stats-file", self.stats_file,
+                     "--mac", mac, "--stats-file", self.stats_file,
                      *(("--control", self.control) if control else ()), *extra]
         self.process = None
         self.expected_end = False  # a scenario that ends it on purpose says so

@@ -12,7 +12,7 @@
 namespace ernic::app {
 namespace {
 
-constexpr std::array<std::string_view, 2> kKinds = {"none", "loopback"};
+constexpr std::array<std::string_view, 3> kKinds = {"none", "loopback", "tcp"};
 constexpr std::array<std::string_view, 2> kKeys = {"mode", "md5"};
 // In the order of net::PayloadMode.
 constexpr std::array<std::string_view, 7> kModes = {"preserve",  "zeros",     "ones",  "increment",
@@ -68,6 +68,15 @@ Result<BackendSpec> parse_backend(std::string_view text) {
         spec.kind = BackendSpec::Kind::None;
         return spec;
     }
+    if (kind == "tcp") {
+        auto mesh = parse_mesh(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+        if (!mesh) {
+            return mesh.error();
+        }
+        spec.kind = BackendSpec::Kind::Tcp;
+        spec.mesh = std::move(mesh.value());
+        return spec;
+    }
     if (kind != "loopback") {
         return invalid(unknown_word("backend", kind, kKinds));
     }
@@ -91,6 +100,9 @@ Result<BackendSpec> parse_backend(std::string_view text) {
 std::string to_string(const BackendSpec& spec) {
     if (spec.kind == BackendSpec::Kind::None) {
         return "none";
+    }
+    if (spec.kind == BackendSpec::Kind::Tcp) {
+        return "tcp:" + to_string(spec.mesh);
     }
     std::string text = "loopback";
     char separator = ':';

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/mesh_spec.hpp"
 #include "base/result.hpp"
 #include "net/payload.hpp"
 
@@ -15,16 +16,18 @@ struct BackendSpec {
     enum class Kind : std::uint8_t {
         None,      ///< the link has no far end: every message fails
         Loopback,  ///< the card reaches itself
+        Tcp,       ///< and the cards of other servers, over TCP
     };
 
     Kind kind = Kind::Loopback;
     net::PayloadMode mode = net::PayloadMode::Preserve;  ///< what arrives instead of the bytes that were sent
     bool md5 = false;                                    ///< digest every message
+    MeshSpec mesh = {};                                  ///< of Tcp
 
     friend bool operator==(const BackendSpec&, const BackendSpec&) = default;
 };
 
-/// Reads `none` or `loopback[:mode=MODE][,md5]`.
+/// Reads `none`, `loopback[:mode=MODE][,md5]`, or what parse_mesh() reads behind `tcp:`.
 /// Thread: any. Fails: InvalidArgument with one sentence that names the nearest valid spelling.
 [[nodiscard]] Result<BackendSpec> parse_backend(std::string_view text);
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "app/mesh_control.hpp"
+
 namespace ernic::app {
 
 ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const Options& options,
@@ -11,7 +13,9 @@ ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const O
       targets_{.registry = registry,
                .clock = loop.clock(),
                .link = instance.link(),
-               .cable = options.tap.empty() ? "backend" : "tap",
+               .cable = options.link_follows_mesh ? "mesh"
+                        : options.tap.empty()     ? "backend"
+                                                  : "tap",
                .bridge = instance.bridge(),
                .capture = capture,
                .faults = instance.faults(),
@@ -22,6 +26,7 @@ ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const O
                .started = loop.clock().now()},
       server_(loop, registry, targets_.log, commands_) {
     add_control_commands(commands_, targets_);
+    add_mesh_commands(commands_, instance.mesh());
 }
 
 }  // namespace ernic::app

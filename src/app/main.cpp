@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -26,6 +27,7 @@ namespace ernic::app {
 namespace {
 
 constexpr int kHostFailure = 1;
+constexpr int kUsageError = 2;
 
 /// Says why on standard error, if that can be written to.
 int give_up(const std::string& why) {
@@ -45,6 +47,15 @@ void keep_standard_descriptors() {
     }
     if (fd > STDERR_FILENO) {
         ::close(fd);
+    }
+}
+
+/// A connection to each of a thousand nodes takes more descriptors than programs are usually given.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)::setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
 
@@ -68,6 +79,7 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
         needs.directories.push_back(std::filesystem::absolute(options.control_path).parent_path().string());
     }
     needs.tap = !options.tap.empty();
+    needs.mesh = options.backend.kind == BackendSpec::Kind::Tcp;
     const Status entered = enter_sandbox(needs);
     if (entered) {
         log.info("sandbox on");
@@ -121,7 +133,17 @@ int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
         }
         tap.emplace(std::move(opened.value()));
     }
-    Instance instance(loop, registry, options, log, std::move(tap));
+    std::optional<mesh::Config> mesh;
+    if (options.backend.kind == BackendSpec::Kind::Tcp) {
+        auto prepared = prepare_mesh(options.backend.mesh);
+        if (!prepared) {
+            (void)give_up(prepared.error());
+            return prepared.error().code == Errc::InvalidArgument ? kUsageError : kHostFailure;
+        }
+        mesh.emplace(std::move(prepared.value()));
+        raise_descriptor_limit();
+    }
+    Instance instance(loop, registry, options, log, std::move(tap), std::move(mesh));
     std::optional<CaptureControl> captures;
     if (!options.capture.path.empty() || !options.control_path.empty()) {
         auto made = make_capture(options, wall_clock, log);

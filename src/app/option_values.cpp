@@ -147,4 +147,12 @@ Result<gid_t> parse_group(std::string_view text) {
     return invalid(fmt::format("unknown group '{}': did you mean '{}'?", text, nearest(text, views)));
 }
 
+Result<bool> parse_link_follows(std::string_view text) {
+    constexpr std::array<std::string_view, 2> kWords = {"mesh", "always-up"};
+    if (std::find(kWords.begin(), kWords.end(), text) == kWords.end()) {
+        return Error{Errc::InvalidArgument, unknown_word("value of '--link-follows'", text, kWords)};
+    }
+    return text == kWords[0];
+}
+
 }  // namespace ernic::app

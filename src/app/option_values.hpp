@@ -41,4 +41,7 @@ namespace ernic::app {
 /// A group name or a number. Reads the group database, so it must be called before the sandbox is entered.
 [[nodiscard]] Result<gid_t> parse_group(std::string_view text);
 
+/// `mesh` (true) or `always-up`.
+[[nodiscard]] Result<bool> parse_link_follows(std::string_view text);
+
 }  // namespace ernic::app

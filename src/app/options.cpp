@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -26,7 +28,7 @@ using Words = std::vector<std::string>;
 /// The words as typed, a list per option.
 struct RawOptions {
     Words socket, socket_group, backend, target, dhcp, stack_memory, tap, mac, stats_file, stats_interval,
-        pcap, control, log_file, log_level, sandbox, busy_poll, fault;
+        pcap, control, log_file, log_level, sandbox, busy_poll, fault, link_follows;
     bool verbose = false;
 };
 
@@ -55,7 +57,11 @@ class Parser {
         value("-b,--backend", raw_.backend, "SPEC",
               "What the port is plugged into (default: loopback):\nnone\nloopback[:mode=MODE][,md5] with "
               "MODE preserve, "
-              "zeros,\nones, increment, decrement, alternate or random");
+              "zeros,\nones, increment, decrement, alternate or random\ntcp:manager:listen:PORT, "
+              "tcp:manager:ADDRESS:PORT or\ntcp:worker:HOST:PORT, "
+              "then ,key=FILE,bind=ADDRESS,name=TEXT,\nheartbeat=MS,dead-after=MS (docs/mesh.md)");
+        value("--link-follows", raw_.link_follows, "mesh|always-up",
+              "Whether the card's link is down while no peer of a mesh\nis connected (default: always-up)");
         value("--target", raw_.target, "SPEC",
               "A service on the segment; may be given several "
               "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
@@ -291,6 +297,11 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
         options.busy_poll);
     read(
         raw.sandbox, [](const auto& text) { return parse_on_off("--sandbox", text); }, options.sandbox);
+    read(raw.link_follows, parse_link_follows, options.link_follows_mesh);
+    if (!problem && options.link_follows_mesh && options.backend.kind != BackendSpec::Kind::Tcp) {
+        problem = refuse(
+            "option '--link-follows mesh' means nothing without '--backend tcp:..': add one or leave it out");
+    }
     for (const std::string& word : raw.fault) {
         const auto fault = net::parse_fault(word);
         if (!problem && !fault) {
@@ -310,6 +321,10 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
 
 Environment Environment::of_process() {
     Environment environment;
+    std::array<char, 65> name{};
+    if (::gethostname(name.data(), name.size() - 1) == 0) {
+        environment.host_name = name.data();
+    }
     const char* const temp_dir = std::getenv("TMPDIR");
     if (temp_dir != nullptr && *temp_dir != '\0') {
         environment.temp_dir = temp_dir;
@@ -338,7 +353,9 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
     }
     const std::string path = absolute_path(options.socket_path);
     if (parser.raw().mac.empty()) {
-        options.mac = mac_of_path(path);
+        // Servers on several hosts may well have the same path.
+        const bool mesh = options.backend.kind == BackendSpec::Kind::Tcp;
+        options.mac = mac_of_path(mesh ? environment.host_name + ":" + path : path);
     }
     const RawOptions& raw = parser.raw();
     if (auto farewell = store(parse_services({raw.target, raw.dhcp, raw.stack_memory}, options.mac, path),

@@ -25,6 +25,7 @@ struct Options {
     std::string socket_path;
     std::optional<gid_t> socket_group;
     BackendSpec backend;
+    bool link_follows_mesh = false;  ///< no peer, no link
     wire::MacAddress mac;
     std::string tap;                              ///< empty: no TAP interface
     std::string stats_file;                       ///< empty: no statistics file
@@ -51,6 +52,7 @@ struct Farewell {
 struct Environment {
     std::string temp_dir = "/tmp";         ///< TMPDIR
     std::optional<std::string> log_level;  ///< ERNIC_LOG_LEVEL
+    std::string host_name = {};
 
     /// Thread: any, while nobody changes the environment.
     [[nodiscard]] static Environment of_process();

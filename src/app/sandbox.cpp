@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -50,6 +52,9 @@ constexpr std::array kAllowed = {
 
 /// The further calls of a statistics file: put the new one in the place of the old.
 constexpr std::array kRenames = {SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2)};
+
+/// The bits of socket()'s second argument that are no flags.
+constexpr scmp_datum_t kSocketType = 0xf;
 
 Error failed(const char* what, int error) {
     return {Errc::Io, fmt::format("cannot enter the sandbox ({}: {}); --sandbox off starts without it", what,
@@ -152,6 +157,17 @@ Status load_filter(const SandboxNeeds& needs) {
     if (needs.tap) {
         for (const unsigned long request :
              {TUNSETIFF, TUNSETVNETHDRSZ, TUNSETVNETLE, TUNSETOFFLOAD, std::size_t{SIOCGIFINDEX}}) {
+            filter.allow(SCMP_SYS(ioctl), scmp_arg_cmp{1, SCMP_CMP_EQ, request, 0});
+        }
+    }
+    if (needs.mesh) {
+        // TCP over IPv4 and IPv6 only; what may be reached is the business of the host's firewall.
+        for (const int family : {AF_INET, AF_INET6}) {
+            filter.allow(SCMP_SYS(socket), scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(family), 0},
+                         scmp_arg_cmp{1, SCMP_CMP_MASKED_EQ, kSocketType, SOCK_STREAM});
+        }
+        filter.allow(SCMP_SYS(connect));
+        for (const unsigned long request : {std::size_t{FIONREAD}, std::size_t{SIOCOUTQNSD}}) {
             filter.allow(SCMP_SYS(ioctl), scmp_arg_cmp{1, SCMP_CMP_EQ, request, 0});
         }
     }

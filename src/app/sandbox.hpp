@@ -28,6 +28,8 @@ struct SandboxNeeds {
     bool creates_files = false;
     /// A TAP interface is attached to again when it was deleted and made anew.
     bool tap = false;
+    /// Connections to other servers are made.
+    bool mesh = false;
 };
 
 /// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of

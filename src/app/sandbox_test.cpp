@@ -193,5 +193,22 @@ TEST_F(SandboxTest, TapRequestsNeedATap) {
     expect_killed(needs, request(TUNSETPERSIST));
 }
 
+TEST_F(SandboxTest, ConnectionsToOtherServersAreTcpAndOnlyForAMesh) {
+    const auto tcp = [] {
+        const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        int waiting = 0;
+        (void)::ioctl(fd, FIONREAD, &waiting);  // what it says does not matter
+        return fd < 0 ? 1 : 0;
+    };
+    const auto datagrams = [] { return ::socket(AF_INET, SOCK_DGRAM, 0) < 0 ? 1 : 0; };
+    const auto local = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) < 0 ? 1 : 0; };
+    SandboxNeeds needs;
+    expect_killed(needs, tcp);
+    needs.mesh = true;
+    expect_allowed(needs, tcp);
+    expect_killed(needs, datagrams);
+    expect_killed(needs, local);
+}
+
 }  // namespace
 }  // namespace ernic::app

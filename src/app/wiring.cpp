@@ -10,15 +10,19 @@
 #include "app/services.hpp"
 #include "ionic/card.hpp"
 #include "ionic/rdma_card.hpp"
+#include "mesh/fabric.hpp"
 #include "net/faults.hpp"
 #include "net/link.hpp"
 #include "net/mac_text.hpp"
 #include "net/segment.hpp"
 #include "net/tap.hpp"
+#include "rdma/limits.hpp"
 #include "vfio_user/server.hpp"
 
 namespace ernic::app {
 namespace {
+
+static_assert(mesh::kMaxBody >= rdma::kFragment, "a fragment must fit into a frame of the mesh");
 
 SocketOptions socket_options(const Options& options) {
     SocketOptions socket;
@@ -45,13 +49,15 @@ nlohmann::json identity(const Options& options) {
 ///     VMM == socket == server <- pci::Host / pci::Function -> card -> RDMA half -> segment
 ///                                      card <-> guest port == bridge == TAP port <-> TAP
 ///                                                               == their ports <-> services
+///                                    segment and mesh port <-> fabric == TCP == other servers
 ///     faults == segment and bridge; link -> card
 struct Instance::Parts {
     Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
-          std::optional<net::TapDevice> tap_device)
+          std::optional<net::TapDevice> tap_device, std::optional<mesh::Config> mesh_config)
         : segment(options.backend.mode, &loop.clock()),
           guest_port(segment.bridge(), "guest"),
           tap_port(segment.bridge(), "tap"),
+          mesh_port(segment.bridge(), "mesh"),
           services(loop, registry, segment.bridge(), options.services, log),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           faults(segment, link, loop, log.named("faults")),
@@ -70,8 +76,17 @@ struct Instance::Parts {
             tap.emplace(std::move(*tap_device), tap_port, tap_counters, loop, log.named("tap"));
             tap->on_link([this](bool up) { link.set(net::Link::Source::Cable, up); });
         }
+        if (mesh_config) {
+            fabric.emplace(std::move(*mesh_config), segment, mesh_port, loop, mesh_counters,
+                           log.named("mesh"));
+            if (options.link_follows_mesh) {
+                fabric->on_connected([this](bool any) { link.set(net::Link::Source::Cable, any); });
+            }
+        }
         link.set(net::Link::Source::Cable,
-                 tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None || options.services.any());
+                 options.link_follows_mesh ? false
+                 : tap                     ? tap->up()
+                       : options.backend.kind != BackendSpec::Kind::None || options.services.any());
         for (const net::FaultSpec& fault : options.faults) {
             faults.add(fault);
         }
@@ -82,6 +97,8 @@ struct Instance::Parts {
         guest_port.register_metrics(registry);
         tap_port.register_metrics(registry);
         tap_counters.register_metrics(registry);
+        mesh_port.register_metrics(registry);
+        mesh_counters.register_metrics(registry);
         faults.register_metrics(registry);
         registry.add_section("process", [text = identity(options)] { return text; });
     }
@@ -93,25 +110,34 @@ struct Instance::Parts {
     net::Segment segment;
     net::FramePort guest_port;
     net::FramePort tap_port;
+    net::FramePort mesh_port;
     Services services;
     net::TapCounters tap_counters;
+    mesh::Counters mesh_counters;
     vfio_user::Server server;
     net::Link link;
     net::Faults faults;
     ionic::Card card;
     std::optional<net::Tap> tap;
+    std::optional<mesh::Fabric> fabric;
 };
 
 Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
-                   const log::Logger& log, std::optional<net::TapDevice> tap)
-    : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap))) {
+                   const log::Logger& log, std::optional<net::TapDevice> tap,
+                   std::optional<mesh::Config> mesh)
+    : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap), std::move(mesh))) {
     loop.set_worker([this] {
-        const bool more = parts_->card.step();
-        return parts_->services.step() || more;
+        bool more = parts_->card.step();
+        more = parts_->services.step() || more;
+        if (parts_->fabric) {
+            parts_->fabric->step();
+        }
+        return more;
     });
     loop.set_poller([this] {
         const bool frames = parts_->tap && parts_->tap->read_frames();
-        return parts_->server.poll() || frames;
+        const bool messages = parts_->fabric && parts_->fabric->poll();
+        return parts_->server.poll() || frames || messages;
     });
     if (options.backend.md5) {
         // OpenSSL reads its configuration file at its first digest, which must not happen in the sandbox.
@@ -140,11 +166,20 @@ const net::Bridge& Instance::bridge() const {
     return parts_->segment.bridge();
 }
 
+const mesh::Fabric* Instance::mesh() const {
+    return parts_->fabric ? &*parts_->fabric : nullptr;
+}
+
 bool Instance::driver_attached() const {
     return parts_->card.driver_attached();
 }
 
 Status Instance::listen() {
+    if (parts_->fabric) {
+        if (const Status joined = parts_->fabric->start(); !joined) {
+            return joined.error();
+        }
+    }
     return parts_->server.listen();
 }
 

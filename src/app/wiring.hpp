@@ -9,6 +9,8 @@
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "mesh/config.hpp"
+#include "mesh/fabric.hpp"
 #include "metrics/registry.hpp"
 #include "net/bridge.hpp"
 #include "net/faults.hpp"
@@ -27,15 +29,17 @@ class Instance {
   public:
     /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and
     /// `registry` must outlive the instance, and `registry` must not be read after it. `tap` is the interface
-    /// of options.tap, already open.
+    /// of options.tap, already open; `mesh` is made from options.backend.mesh when that is used.
     Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
-             std::optional<net::TapDevice> tap = std::nullopt);
+             std::optional<net::TapDevice> tap = std::nullopt,
+             std::optional<mesh::Config> mesh = std::nullopt);
     ~Instance();
     Instance(const Instance&) = delete;
     Instance& operator=(const Instance&) = delete;
 
-    /// Creates the socket; from now on a VMM can connect. The socket is removed with the instance.
-    /// Fails: with one sentence (a live server owns the path, no such directory, no permission).
+    /// Joins the mesh, when there is one, and creates the socket; from now on a VMM can connect. The socket
+    /// is removed with the instance. Fails: with one sentence (a live server owns the path, no such
+    /// directory, no permission).
     [[nodiscard]] Status listen();
 
     /// `observer` sees all traffic of the segment from now on; null ends it. It must outlive its time here.
@@ -47,6 +51,8 @@ class Instance {
     /// The link of the card: the operator's say in it is Link::Source::Operator.
     net::Link& link();
     [[nodiscard]] const net::Bridge& bridge() const;
+    /// The mesh; null without one.
+    [[nodiscard]] const mesh::Fabric* mesh() const;
     /// See ionic::Card::driver_attached().
     [[nodiscard]] bool driver_attached() const;
 

@@ -79,7 +79,7 @@ class FramePort final : public FrameSink {
 /// A learning bridge (IEEE 802.1D) between frame ports. Thread: device.
 class Bridge {
   public:
-    /// A segment has the guest, a TAP, services and peers; a port is one byte in the MAC table.
+    /// A segment has the guest, a TAP, services and the mesh.
     static constexpr std::size_t kMaxPorts = 32;
 
     /// Without a clock nothing ages. `clock` must outlive the bridge.

@@ -24,7 +24,7 @@ class MacTable {
     /// IEEE 802.1Q, table 8-6: recommended ageing time.
     static constexpr Nanoseconds kAgeing = 300'000'000'000U;
 
-    using Port = std::uint8_t;
+    using Port = std::uint16_t;
 
     MacTable();
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "mem/guest_memory.hpp"
+#include "net/payload.hpp"
 #include "net/route.hpp"
 
 namespace ernic::net {
@@ -69,8 +70,11 @@ struct Message {
     std::uint64_t compare = 0;
     /// Swap or add operand; in an AtomicResponse the original value.
     std::uint64_t swap_add = 0;
-    /// Source bytes of Send, Write, Datagram and ReadResponse; null otherwise.
+    /// Source bytes of Send, Write, Datagram and ReadResponse; null otherwise, and when they are in `stream`.
     const mem::SpanList* payload = nullptr;
+    /// Instead of `payload`: bytes that can be read once, straight to where they belong. Never of a Datagram,
+    /// and never of a message that an observer or a filter sees.
+    PayloadStream* stream = nullptr;
 };
 
 }  // namespace ernic::net

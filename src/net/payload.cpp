@@ -3,7 +3,28 @@
 
 #include <algorithm>
 
+#include "net/message.hpp"
+
 namespace ernic::net {
+
+bool PayloadMover::move(const mem::SpanList& to, const Message& message) {
+    std::size_t moved = to.bytes();
+    if (message.stream != nullptr) {
+        if (!message.stream->read(to)) {
+            return false;
+        }
+        if (mode_ != PayloadMode::Preserve) {
+            fill(to, moved);
+        }
+    } else {
+        moved = mode_ == PayloadMode::Preserve ? mem::copy(to, *message.payload)
+                                               : fill(to, message.payload->bytes());
+    }
+    if (digest_) {
+        digest_->add(to, moved);
+    }
+    return true;
+}
 
 std::size_t PayloadMover::fill(const mem::SpanList& to, std::size_t size) {
     std::size_t done = 0;

@@ -58,6 +58,27 @@ std::optional<Route> parse_route(Bytes header) {
     return route;
 }
 
+std::size_t write_route(const Route& route, std::array<std::byte, kMaxRouteHeader>& out) {
+    std::size_t size = 0;
+    const auto put = [&](const auto& value) {
+        std::memcpy(out.data() + size, &value, sizeof value);
+        size += sizeof value;
+    };
+    const be16 ether_type(route.ipv4 ? wire::kEtherTypeIpv4 : wire::kEtherTypeIpv6);
+    put(wire::EthernetHeader{route.destination, route.source,
+                             route.vlan_tci ? be16(wire::kEtherTypeVlan) : ether_type});
+    if (route.vlan_tci) {
+        put(wire::VlanTag{be16(*route.vlan_tci), ether_type});
+    }
+    if (route.ipv4) {
+        put(route.ip4);
+    } else {
+        put(route.ip6);
+    }
+    put(wire::UdpHeader{be16(route.udp_source_port), be16(wire::kRoceUdpPort), be16(), be16()});
+    return size;
+}
+
 std::array<std::byte, 40> network_header(const Route& route, std::size_t payload) {
     std::array<std::byte, 40> bytes{};
     const auto udp_length = static_cast<std::uint16_t>(payload + kUdpHeaderSize);

@@ -29,6 +29,13 @@ struct Route {
 /// Fails: nullopt when it is too short, of another ether type, or not UDP to port 4791.
 std::optional<Route> parse_route(Bytes header);
 
+/// The longest header of a route: Ethernet, VLAN tag, IPv6, UDP.
+inline constexpr std::size_t kMaxRouteHeader = 66;
+
+/// Writes `route` as the packed header that parse_route() reads back as the same; returns its size. Lengths
+/// and checksums in it are those the guest gave, or 0.
+std::size_t write_route(const Route& route, std::array<std::byte, kMaxRouteHeader>& out);
+
 /// The 40 bytes that precede a datagram in a receive buffer (InfiniBand Annex A17, and the driver's
 /// ib_get_rdma_header_version): the IPv6 header, or 20 zero bytes and the IPv4 header with a valid checksum.
 /// `payload` is the number of UDP payload bytes (BTH, DETH, data, ICRC).

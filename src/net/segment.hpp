@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "metrics/registry.hpp"
@@ -32,6 +35,27 @@ class Segment {
     /// Makes `port` the owner of `mac`, replacing an earlier owner. The port must detach before it dies.
     void attach(Port& port, wire::MacAddress mac);
     void detach(Port& port);
+
+    /// Who owns `mac`; null when nobody does.
+    [[nodiscard]] Port* owner(const wire::MacAddress& mac) const;
+    /// The addresses of all ports that are not remote(), in order.
+    [[nodiscard]] std::vector<wire::MacAddress> local_macs() const;
+    /// `listener` hears when local_macs() may have changed; null ends it.
+    void on_local_change(std::function<void()> listener) { local_change_ = std::move(listener); }
+
+    /// Whether a message to `mac` would be taken now without queueing (Port::ready()). True for a MAC nobody
+    /// owns.
+    [[nodiscard]] bool ready(const wire::MacAddress& mac, bool may_lose = false);
+    /// `listener` hears Port::on_room() and Port::on_gone() from now on. It must unlisten before it dies.
+    void listen(Port& listener) { listeners_.push_back(&listener); }
+    void unlisten(Port& listener) { std::erase(listeners_, &listener); }
+    /// `port` may be ready.
+    void made_room(Port& port);
+    /// Port::settled() of the owner of `mac`; true when nobody is.
+    [[nodiscard]] bool settled(const wire::MacAddress& mac, Nanoseconds since);
+
+    /// Somebody looks at the payload of messages on their way: a PayloadStream will not do.
+    [[nodiscard]] bool watched() const { return observer_ != nullptr || filter_ != nullptr; }
 
     /// Delivers `message` to the owner of its destination MAC. A message to a MAC nobody owns is dropped and
     /// counted, exactly as on a wire: the sender finds out by its own time-out.
@@ -63,6 +87,8 @@ class Segment {
     void register_metrics(metrics::Registry& registry);
 
   private:
+    /// As owner(), with a memory for the last one.
+    Port* find(const wire::MacAddress& mac);
     [[nodiscard]] bool of_guest(const wire::MacAddress& mac) const;
 
     std::unordered_map<wire::MacAddress, Port*> owners_;
@@ -70,6 +96,8 @@ class Segment {
     wire::MacAddress last_mac_;
     Port* last_port_ = nullptr;
     bool closed_ = false;
+    std::vector<Port*> listeners_;
+    std::function<void()> local_change_;
     PayloadMover mover_;
     Bridge bridge_;
     Observer* observer_ = nullptr;

@@ -12,10 +12,12 @@ Engine::Engine(const Limits& limits, mem::GuestMemory& memory, net::Segment& seg
       memory_table_(memory, limits.memory_regions, limits.page_table_entries),
       qps_(limits.queue_pairs, nullptr),
       handles_(limits.address_handles) {
+    segment_.listen(*this);
 }
 
 Engine::~Engine() {
     segment_.detach(*this);
+    segment_.unlisten(*this);
 }
 
 void Engine::set_macs(std::span<const wire::MacAddress> macs) {
@@ -75,8 +77,8 @@ void Engine::remove(QueuePair& qp) {
     }
     qps_[qp.qpn()] = nullptr;
     --live_qps_;
-    if (qp.turn.waiting) {
-        unschedule(qp);
+    if (qp.turn.queue != nullptr) {
+        qp.turn.queue->remove(qp);
     }
 }
 
@@ -98,7 +100,8 @@ const Engine::AddressHandle* Engine::address_handle(std::uint32_t id) const {
 
 void Engine::clear() {
     std::fill(qps_.begin(), qps_.end(), nullptr);
-    ready_first_ = ready_last_ = nullptr;
+    ready_.forget();
+    waiting_.forget();
     live_qps_ = 0;
     memory_table_.clear();
     handles_.clear();
@@ -110,40 +113,63 @@ bool Engine::give_back() {
 }
 
 void Engine::schedule(QueuePair& qp) {
-    if (qp.turn.waiting) {
-        return;
+    if (qp.turn.queue == nullptr) {
+        ready_.push_back(qp);
     }
-    qp.turn = {true, ready_last_, nullptr};
-    (ready_last_ != nullptr ? ready_last_->turn.behind : ready_first_) = &qp;
-    ready_last_ = &qp;
 }
 
-void Engine::unschedule(QueuePair& qp) {
-    QueuePair* const before = qp.turn.before;
-    QueuePair* const behind = qp.turn.behind;
-    (before != nullptr ? before->turn.behind : ready_first_) = behind;
-    (behind != nullptr ? behind->turn.before : ready_last_) = before;
-    qp.turn = {};
+void Engine::wait_for_room(QueuePair& qp, bool served) {
+    if (qp.turn.queue != nullptr) {
+        qp.turn.queue->remove(qp);
+    }
+    const wire::MacAddress* const mac = qp.requester().destination();
+    net::Port* const port = mac != nullptr ? segment_.owner(*mac) : nullptr;
+    if (port == nullptr) {
+        ready_.push_back(qp);  // it has just gone
+    } else {
+        waiting_.add(*port, qp, served);
+    }
+}
+
+void Engine::on_room(Port& port) {
+    waiting_.open(port);
+}
+
+void Engine::on_gone(Port& port) {
+    waiting_.close(port, ready_);
+}
+
+QueuePair* Engine::next() {
+    // In turns, so that those that need not wait and those that had to do not keep each other waiting.
+    waiter_ran_ = !waiter_ran_;
+    QueuePair* qp = waiter_ran_ ? waiting_.next() : nullptr;
+    if (qp == nullptr && !ready_.empty()) {
+        qp = ready_.first();
+        ready_.remove(*qp);
+    }
+    return qp == nullptr ? waiting_.next() : qp;
 }
 
 bool Engine::step() {
     Budget budget{kBytesPerStep, kRequestsPerStep};
-    while (ready_first_ != nullptr && !budget.spent()) {
-        QueuePair& qp = *ready_first_;
-        unschedule(qp);
+    while (!budget.spent()) {
+        QueuePair* const qp = next();
+        if (qp == nullptr) {
+            break;
+        }
         const std::uint32_t requests = std::min(budget.requests, kRequestsPerTurn);
         Budget turn{budget.bytes, requests};
-        const bool more = qp.requester().step(turn);
+        const bool more = qp->step(turn);
         budget.bytes = turn.bytes;
         budget.requests -= requests - turn.requests;
         if (more) {
-            schedule(qp);
+            schedule(*qp);
         } else if (turn.requests == requests) {
             // A QP that had nothing to do must not make this loop endless for free.
             --budget.requests;
         }
     }
-    return ready_first_ != nullptr;
+    return !ready_.empty() || waiting_.may_have_one();
 }
 
 void Engine::register_metrics(metrics::Registry& registry) {
@@ -192,6 +218,10 @@ void Engine::register_metrics(metrics::Registry& registry) {
     add("resp_operation_errors", "messages", "requests refused because of a fault on this side",
         c.resp_operation_errors);
     add("resp_rnr_naks", "messages", "receiver-not-ready answers sent", c.resp_rnr_naks);
+    add("resp_answers_dropped", "messages",
+        "answers lost because too many waited for room on the way to the peer; high: the peer asks for more "
+        "than it takes",
+        c.resp_answers_dropped);
     add("unknown_qp", "messages", "messages for a QP that does not exist or does not listen", c.unknown_qp);
     add("wrong_qkey", "messages", "datagrams with the wrong Q_Key", c.wrong_qkey);
     add("datagrams_dropped", "messages", "datagrams without a fitting receive request", c.datagrams_dropped);

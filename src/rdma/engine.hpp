@@ -14,7 +14,9 @@
 #include "net/segment.hpp"
 #include "rdma/memory_region.hpp"
 #include "rdma/queue_pair.hpp"
+#include "rdma/turn_queue.hpp"
 #include "rdma/types.hpp"
+#include "rdma/waiting_room.hpp"
 
 namespace ernic::rdma {
 
@@ -45,6 +47,7 @@ struct EngineCounters {
     metrics::Counter resp_access_errors;
     metrics::Counter resp_operation_errors;
     metrics::Counter resp_rnr_naks;
+    metrics::Counter resp_answers_dropped;
     metrics::Counter unknown_qp;
     metrics::Counter wrong_qkey;
     metrics::Counter datagrams_dropped;
@@ -105,8 +108,14 @@ class Engine final : public net::Port {
     /// more.
     bool give_back();
 
-    /// `qp` has something to send.
+    void on_room(Port& port) override;
+    void on_gone(Port& port) override;
+
+    /// `qp` has something to send. One that waits for room goes on waiting.
     void schedule(QueuePair& qp);
+    /// `qp` has something to send, but the port it goes to is not ready. `served`: it could send something in
+    /// its turn.
+    void wait_for_room(QueuePair& qp, bool served);
     /// One budgeted round over the scheduled QPs; true while some are left.
     bool step();
 
@@ -119,18 +128,20 @@ class Engine final : public net::Port {
     [[nodiscard]] std::uint32_t queue_pairs() const { return live_qps_; }
 
   private:
-    /// Takes `qp` out of the queue of QPs with work. Precondition: it waits there.
-    void unschedule(QueuePair& qp);
-
     mem::GuestMemory& memory_;
     net::Segment& segment_;
     EventLoop& loop_;
     MemoryTable memory_table_;
     std::vector<QueuePair*> qps_;
     SlotTable<AddressHandle> handles_;
-    /// QPs with work, linked by their turn, so that one can leave from anywhere at no cost.
-    QueuePair* ready_first_ = nullptr;
-    QueuePair* ready_last_ = nullptr;
+    /// Whose turn it is: one with work, or none.
+    QueuePair* next();
+
+    /// QPs with work, and those that cannot do it now.
+    TurnQueue ready_;
+    WaitingRoom waiting_;
+    /// The last turn was one of the waiting room's.
+    bool waiter_ran_ = false;
     wire::MacAddress mac_;
     std::uint32_t port_mtu_ = kMaxMtu;
     std::uint32_t live_qps_ = 0;

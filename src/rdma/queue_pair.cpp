@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "rdma/queue_pair.hpp"
 
+#include <algorithm>
+
 #include "rdma/engine.hpp"
 
 namespace ernic::rdma {
@@ -109,6 +111,17 @@ void QueuePair::send_posted(std::uint32_t producer_index) {
     } else if (state_ == QpState::Rts) {
         engine_.schedule(*this);
     }
+}
+
+bool QueuePair::step(Budget& budget) {
+    const Budget before = budget;
+    const Turned answers = responder_.step(budget);
+    const Turned requests = requester_.step(budget);
+    const Turned turned = std::max(answers, requests);
+    if (turned == Turned::Blocked) {
+        engine_.wait_for_room(*this, budget.bytes != before.bytes);
+    }
+    return turned == Turned::More;
 }
 
 void QueuePair::receive_posted(std::uint32_t producer_index) {

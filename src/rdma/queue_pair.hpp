@@ -14,6 +14,7 @@
 namespace ernic::rdma {
 
 class Engine;
+class TurnQueue;
 
 /// Everything MODIFY_QP sets. Codes are the InfiniBand ones.
 struct QpAttributes {
@@ -99,6 +100,9 @@ class QueuePair {
     void send_posted(std::uint32_t producer_index);
     void receive_posted(std::uint32_t producer_index);
 
+    /// Sends within `budget` what there is to send; true when there is more to do at once. For the engine.
+    bool step(Budget& budget);
+
     /// The requester has nothing under way in SQD: reports SQ drained once if that was asked for.
     void drained();
 
@@ -109,9 +113,9 @@ class QueuePair {
     QpCounters& counters() { return counters_; }
     [[nodiscard]] const QpCounters& counters() const { return counters_; }
 
-    /// Its place in the engine's queue of QPs with work. The engine's business alone.
+    /// Its place in one of the engine's queues. The engine's business alone.
     struct Turn {
-        bool waiting = false;
+        TurnQueue* queue = nullptr;
         QueuePair* before = nullptr;
         QueuePair* behind = nullptr;
     };

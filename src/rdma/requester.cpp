@@ -100,12 +100,28 @@ bool Requester::can_run() const {
     return (qp_.state() == QpState::Rts || qp_.state() == QpState::Sqd) && !rnr_waiting_ && before_failure;
 }
 
-bool Requester::step(Budget& budget) {
-    bool more = false;
+const wire::MacAddress* Requester::destination() {
+    if (qp_.identity().type == QpType::Rc) {
+        return &qp_.attributes().route.destination;
+    }
+    if (next_ == producer_ || !load(next_)) {
+        return nullptr;
+    }
+    const Engine::AddressHandle* const handle = qp_.engine().address_handle(current_.ah_id);
+    return handle != nullptr ? &handle->route.destination : nullptr;
+}
+
+bool Requester::must_wait() {
+    const wire::MacAddress* const mac = destination();
+    return mac != nullptr && !qp_.engine().segment().ready(*mac, qp_.identity().type == QpType::Ud);
+}
+
+Turned Requester::step(Budget& budget) {
+    Turned turned = Turned::Done;
     stepping_ = true;
     while (can_run()) {
         if (budget.spent()) {
-            more = true;
+            turned = Turned::More;
             break;
         }
         if (sending_ != next_) {
@@ -119,10 +135,21 @@ bool Requester::step(Budget& budget) {
             if (read_window_full || bytes_in_flight_ >= kMaxBytesInFlight) {
                 break;
             }
+            if (must_wait()) {
+                turned = Turned::Blocked;
+                break;
+            }
             send_fragment(under_way, budget);
             continue;
         }
-        if (qp_.state() == QpState::Sqd || next_ == producer_ || !begin(budget)) {
+        if (qp_.state() == QpState::Sqd || next_ == producer_) {
+            break;
+        }
+        if (qp_.identity().type == QpType::Ud && must_wait()) {
+            turned = Turned::Blocked;
+            break;
+        }
+        if (!begin(budget)) {
             break;
         }
         if (qp_.identity().type == QpType::Ud) {
@@ -131,16 +158,19 @@ bool Requester::step(Budget& budget) {
     }
     stepping_ = false;
     qp_.owner().send_batch_done();
-    if (more) {
+    if (turned != Turned::Done) {
         // Nobody is late while we are not done with asking: the time until our next turn is not the peer's.
-        timer_.cancel();
+        // While it waits for a receiver to become ready the timer is all that sets the requester going again.
+        if (!rnr_waiting_) {
+            timer_.cancel();
+        }
     } else if (in_flight_ != 0) {
         arm_timer();
     }
     if (qp_.state() == QpState::Sqd && in_flight_ == 0 && !failure_) {
         qp_.drained();
     }
-    return more;
+    return turned;
 }
 
 CompletionStatus Requester::check_request(const WorkRequest& request) const {

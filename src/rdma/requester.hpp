@@ -14,14 +14,6 @@ namespace ernic::rdma {
 
 class QueuePair;
 
-/// What is left of an engine step.
-struct Budget {
-    std::uint64_t bytes;
-    std::uint32_t requests;
-    [[nodiscard]] bool spent() const { return bytes == 0 || requests == 0; }
-    void take(std::uint64_t count) { bytes -= count < bytes ? count : bytes; }
-};
-
 /// The sending half of a queue pair (InfiniBand 9.7.3 to 9.7.8 for RC): takes work requests in ring order,
 /// turns them into message fragments, waits for acknowledgements, repeats what was lost, and completes
 /// requests in order.
@@ -46,10 +38,13 @@ class Requester {
     /// `count` further requests stand in the ring.
     void posted(std::uint32_t producer_index, std::uint32_t ring_mask);
 
-    /// Runs requests within `budget`; true when there is more to do at once.
-    bool step(Budget& budget);
+    /// Runs requests within `budget`.
+    Turned step(Budget& budget);
 
     void on_response(const net::Message& message);
+
+    /// Where the next message goes, and all answers of a connected QP; null when that is not known.
+    [[nodiscard]] const wire::MacAddress* destination();
 
     /// Nothing sent is waiting for an acknowledgement and no request is half sent.
     [[nodiscard]] bool idle() const { return in_flight_ == 0 && !failure_; }
@@ -81,6 +76,8 @@ class Requester {
     };
 
     [[nodiscard]] bool can_run() const;
+    /// The port that the next message goes to would have to queue it.
+    [[nodiscard]] bool must_wait();
     Flight& flight(std::uint32_t position) { return flights_[position % flights_.size()]; }
     /// Decodes the request at `position` into current_ unless it is there already.
     bool load(std::uint32_t position);
@@ -152,6 +149,8 @@ class Requester {
     std::uint32_t retries_ = 0;
     std::uint32_t rnr_retries_ = 0;
     bool rnr_waiting_ = false;
+    /// When the timer was started for what is under way.
+    Nanoseconds armed_at_ = 0;
     /// Inside step(): answers that arrive at once need no further scheduling.
     bool stepping_ = false;
     /// Nothing from its position on is sent any more; what lies before it is still waited for, and repeated.

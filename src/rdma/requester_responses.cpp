@@ -204,7 +204,7 @@ void Requester::on_read_response(const net::Message& message) {
         return;
     }
     if (under_way->opcode != Opcode::Read || message.length > under_way->sent - under_way->arrived ||
-        message.payload == nullptr) {
+        (message.payload == nullptr && message.stream == nullptr)) {
         qp_.engine().counters().req_duplicate_responses.add();
         return;
     }
@@ -214,7 +214,9 @@ void Requester::on_read_response(const net::Message& message) {
         fail_at(*under_way, CompletionStatus::LocalProtection);
         return;
     }
-    qp_.engine().segment().mover().move(target, *message.payload);
+    if (!qp_.engine().segment().mover().move(target, message)) {
+        return;
+    }
     set_progress(*under_way, under_way->sent, under_way->arrived + message.length);
     under_way->done = under_way->all_sent && under_way->arrived == under_way->length;
     look_for_progress();
@@ -355,7 +357,8 @@ void Requester::arm_timer() {
     if (timer_.armed() || code == 0 || rnr_waiting_) {
         return;
     }
-    timer_.arm(qp_.engine().loop().clock().now() + acknowledge_timeout(code));
+    armed_at_ = qp_.engine().loop().clock().now();
+    timer_.arm(armed_at_ + acknowledge_timeout(code));
 }
 
 void Requester::on_timer() {
@@ -365,6 +368,11 @@ void Requester::on_timer() {
         return;
     }
     if (in_flight_ == 0) {
+        return;
+    }
+    if (!qp_.engine().segment().settled(qp_.attributes().route.destination, armed_at_)) {
+        // It is still on its way, over a link that loses nothing.
+        timer_.arm(qp_.engine().loop().clock().now() + acknowledge_timeout(qp_.attributes().timeout));
         return;
     }
     ++qp_.counters().timeouts;

@@ -46,6 +46,8 @@ void Responder::stop() {
     message_open_ = false;
     received_ = 0;
     nak_sent_ = false;
+    answers_.clear();
+    answered_ = 0;
 }
 
 void Responder::posted(std::uint32_t producer_index, std::uint32_t ring_mask) {
@@ -164,7 +166,10 @@ void Responder::on_send(const net::Message& message) {
         refuse(message, net::Syndrome::NakRemoteOperation, QpEvent::Fatal, status);
         return;
     }
-    qp_.engine().segment().mover().move(target, *message.payload);
+    if (!qp_.engine().segment().mover().move(target, message)) {
+        forget(message);
+        return;
+    }
     received_ += message.length;
     if (message.last && message.has_invalidate &&
         qp_.engine().memory_table().invalidate(remote_user(qp_), message.invalidate_key) !=
@@ -179,6 +184,16 @@ void Responder::on_send(const net::Message& message) {
     }
     if (message.acknowledge_request) {
         acknowledge(net::Syndrome::Ack, expected_.plus(0xffffff));
+    }
+}
+
+void Responder::forget(const net::Message& message) {
+    if (receive_in_hand_ && (message.kind == net::MessageKind::Write || message.first)) {
+        receive_in_hand_ = false;
+        --next_;
+    }
+    if (message.first) {
+        message_open_ = false;
     }
 }
 
@@ -211,7 +226,10 @@ void Responder::on_write(const net::Message& message) {
         message_open_ = true;
         open_kind_ = message.kind;
     }
-    qp_.engine().segment().mover().move(target, *message.payload);
+    if (!qp_.engine().segment().mover().move(target, message)) {
+        forget(message);
+        return;
+    }
     received_ += message.length;
     advance(message);
     if (message.last && message.has_immediate) {
@@ -223,35 +241,12 @@ void Responder::on_write(const net::Message& message) {
 }
 
 void Responder::send_read_response(const net::Message& request) {
-    std::uint64_t offset = 0;
-    Psn psn(request.psn);
-    do {
-        const std::uint64_t length = std::min(request.length - offset, kFragment);
-        mem::SpanList source;
-        if (length != 0 &&
-            qp_.engine().memory_table().append(remote_user(qp_), request.rkey, request.remote_va + offset,
-                                               length, Use::RemoteRead, source) != KeyVerdict::Ok) {
-            qp_.engine().counters().resp_access_errors.add();
-            refuse(request, net::Syndrome::NakRemoteAccess, QpEvent::AccessError,
-                   CompletionStatus::LocalAccess);
-            return;
-        }
-        net::Message response;
-        response.route = &qp_.attributes().route;
-        response.kind = net::MessageKind::ReadResponse;
-        response.first = offset == 0;
-        response.last = offset + length == request.length;
-        response.destination_qpn = qp_.attributes().destination_qpn;
-        response.source_qpn = qp_.qpn();
-        response.psn = psn.value();
-        response.msn = msn_;
-        response.path_mtu = static_cast<std::uint16_t>(qp_.attributes().path_mtu);
-        response.length = length;
-        response.payload = &source;
-        offset += length;
-        psn = psn.plus(packets(length));
-        qp_.engine().segment().send(response);
-    } while (offset < request.length && qp_.state() != QpState::Error);
+    give({.kind = net::MessageKind::ReadResponse,
+          .psn = Psn(request.psn),
+          .msn = msn_,
+          .rkey = request.rkey,
+          .va = request.remote_va,
+          .length = request.length});
 }
 
 bool Responder::allowed(const net::Message& message, bool right) {
@@ -319,15 +314,7 @@ void Responder::on_atomic(const net::Message& message) {
 }
 
 void Responder::send_atomic_response(Psn psn, std::uint64_t original) {
-    net::Message response;
-    response.route = &qp_.attributes().route;
-    response.kind = net::MessageKind::AtomicResponse;
-    response.destination_qpn = qp_.attributes().destination_qpn;
-    response.source_qpn = qp_.qpn();
-    response.psn = psn.value();
-    response.msn = msn_;
-    response.swap_add = original;
-    qp_.engine().segment().send(response);
+    give({.kind = net::MessageKind::AtomicResponse, .psn = psn, .msn = msn_, .original = original});
 }
 
 void Responder::on_duplicate(const net::Message& message) {
@@ -388,16 +375,7 @@ void Responder::complete_receive(const net::Message& message, ReceiveKind kind, 
 }
 
 void Responder::acknowledge(net::Syndrome syndrome, Psn psn) {
-    net::Message response;
-    response.route = &qp_.attributes().route;
-    response.kind = net::MessageKind::Acknowledge;
-    response.syndrome = syndrome;
-    response.rnr_timer = qp_.attributes().min_rnr_timer;
-    response.destination_qpn = qp_.attributes().destination_qpn;
-    response.source_qpn = qp_.qpn();
-    response.psn = psn.value();
-    response.msn = msn_;
-    qp_.engine().segment().send(response);
+    give({.kind = net::MessageKind::Acknowledge, .syndrome = syndrome, .psn = psn, .msn = msn_});
 }
 
 void Responder::refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event,

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "net/message.hpp"
 #include "rdma/psn.hpp"
@@ -31,12 +33,38 @@ class Responder {
     /// An unreliable datagram; Q_Key already checked by the engine.
     void on_datagram(const net::Message& message);
 
+    /// Sends answers that had to wait for room.
+    Turned step(Budget& budget);
+
   private:
     struct AtomicResult {
         std::uint64_t original = 0;
         Psn psn;
         bool valid = false;
     };
+
+    /// Something the peer is to be sent; all of it but a read's bytes is fixed when it is made.
+    struct Answer {
+        net::MessageKind kind = net::MessageKind::Acknowledge;
+        net::Syndrome syndrome = net::Syndrome::Ack;
+        Psn psn;
+        std::uint32_t msn = 0;
+        /// Of an atomic.
+        std::uint64_t original = 0;
+        /// Of a read: what is asked for, and how much of it has been sent.
+        std::uint32_t rkey = 0;
+        std::uint64_t va = 0;
+        std::uint64_t length = 0;
+        std::uint64_t sent = 0;
+    };
+
+    /// Sends `answer`, behind those that wait, when there is room.
+    void give(Answer answer);
+    /// Fails: false when it, or a part of a read, still has to wait.
+    bool transmit(Answer& answer);
+    bool transmit_read(Answer& answer);
+    void transmit_now(const Answer& answer, const mem::SpanList* payload, std::uint64_t offset,
+                      std::uint64_t length);
 
     void on_send(const net::Message& message);
     void on_write(const net::Message& message);
@@ -61,6 +89,8 @@ class Responder {
     void complete_receive(const net::Message& message, ReceiveKind kind, std::uint64_t length);
     void advance(const net::Message& message);
     void acknowledge(net::Syndrome syndrome, Psn psn);
+    /// The payload of `message` was lost after all: as if it had never come.
+    void forget(const net::Message& message);
     /// NAK, then as give_up().
     void refuse(const net::Message& message, net::Syndrome syndrome, QpEvent event, CompletionStatus local);
     /// Error completion for a receive in hand, asynchronous event, QP to Error.
@@ -83,6 +113,10 @@ class Responder {
     bool peer_heard_ = false;
     /// A sequence NAK has been sent for this gap; further packets of the gap are dropped silently.
     bool nak_sent_ = false;
+    /// Answers without room, in the order of their PSNs; those before answered_ have been sent. Memory is
+    /// used only while the peer's port is not ready.
+    std::vector<Answer> answers_;
+    std::size_t answered_ = 0;
     std::array<AtomicResult, kAtomicHistory> atomics_;
     std::size_t next_atomic_ = 0;
 };

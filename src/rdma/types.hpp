@@ -149,6 +149,17 @@ enum class QpEvent : std::uint8_t { SqDrained, CommunicationEstablished, Fatal, 
 
 enum class Side : std::uint8_t { Send, Receive };
 
+/// What is left of an engine step.
+struct Budget {
+    std::uint64_t bytes;
+    std::uint32_t requests;
+    [[nodiscard]] bool spent() const { return bytes == 0 || requests == 0; }
+    void take(std::uint64_t count) { bytes -= count < bytes ? count : bytes; }
+};
+
+/// How a turn of a queue pair ended, from nothing left to do to work that the peer's port has no room for.
+enum class Turned : std::uint8_t { Done, More, Blocked };
+
 /// What a queue pair needs from the owner of its rings (the ionic device, or an in-process service).
 /// Thread: device for every call. None may destroy the queue pair.
 class QueueOwner {

@@ -34,9 +34,10 @@ class Ernicctl(ServerTest):
         self.assertIn("segment.ports.guest.frames_in", self.ctl("stats"))
         self.assertNotIn("rdma.", self.ctl("stats", "--match", "segment."))
         self.assertIn("guest", self.ctl("ports"))
+        self.assertIn("no peers", self.ctl("peers"))
         self.assertIn("no addresses", self.ctl("macs"))
         self.assertIn("control protocol 1", self.ctl("version"))
-        for command in (["status"], ["stats"], ["ports"], ["macs"], ["link"], ["log-level"], ["version"]):
+        for command in (["status"], ["stats"], ["ports"], ["peers"], ["macs"], ["link"], ["log-level"], ["version"]):
             with self.subTest(command=command):
                 self.assertIsInstance(json.loads(self.ctl("--json", *command)), dict)
 

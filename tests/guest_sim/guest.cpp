@@ -60,10 +60,12 @@ void Guest::connect(QueuePair& first, QueuePair& second, const ConnectionOptions
 }
 
 void Guest::make_receiver(QueuePair& qp, std::uint32_t destination, const ConnectionOptions& connection) {
+    Address address = own_address(connection.ipv6);
+    address.destination = connection.peer.value_or(address.destination);
     qp.modify({.state = QpState::Init, .access = connection.access});
     qp.modify({.state = QpState::Rtr,
                .destination_qpn = destination,
-               .address = own_address(connection.ipv6),
+               .address = address,
                .mtu_log2 = connection.mtu_log2,
                .rq_psn = connection.first_psn,
                .min_rnr_timer = connection.min_rnr_timer,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct ConnectionOptions {
                            wire::ionic_rdma::kQpRemoteAtomic;
     std::uint32_t first_psn = 0xfffff0;  ///< close to the wrap, so that every longer test crosses it
     bool ipv6 = false;
+    /// The MAC address of the card with the other QP; the guest's own by default.
+    std::optional<wire::MacAddress> peer = std::nullopt;
 };
 
 using CqPtr = std::unique_ptr<CompletionQueue>;

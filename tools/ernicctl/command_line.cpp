@@ -108,6 +108,7 @@ class Parser {
             ->type_name("SECONDS")
             ->check(CLI::Range(0.1, 86400.0));
         command(cli_, "ports", "The ports of the segment", "ports");
+        command(cli_, "peers", "The other servers of the mesh", "peers");
         command(cli_, "macs", "MAC addresses seen on the segment", "mac-table");
     }
 

@@ -37,6 +37,7 @@ TEST(ErnicctlCommandLine, EachCommandIsOneOfTheProtocol) {
     EXPECT_EQ(accepted({"status"}).command, "status");
     EXPECT_EQ(accepted({"version"}).command, "version");
     EXPECT_EQ(accepted({"ports"}).command, "ports");
+    EXPECT_EQ(accepted({"peers"}).command, "peers");
     EXPECT_EQ(accepted({"macs"}).command, "mac-table");
     EXPECT_EQ(accepted({"link"}).arguments, json::object());
     EXPECT_EQ(accepted({"link", "down"}).arguments, (json{{"state", "down"}}));

@@ -17,11 +17,11 @@ _ernicctl() {
   done
   case $previous in
     -c | --control) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-    --match) choices='control. ionic. rdma. segment. tap. vfio_user. queue_pairs process' ;;
+    --match) choices='control. ionic. mesh. rdma. segment. tap. vfio_user. queue_pairs process' ;;
     --watch | --snaplen) return ;;
     *)
       case $path in
-        '') choices='version status stats ports macs link pcap fault log-level completion' ;;
+        '') choices='version status stats ports peers macs link pcap fault log-level completion' ;;
         ' stats') choices='--match --watch' ;;
         ' link') choices='up down' ;;
         ' pcap') choices='start stop' ;;
@@ -49,11 +49,11 @@ _ernicctl() {
     '--json[print the answer as JSON]' \
     '(-h --help)'{-h,--help}'[show the help]' \
     '--version[show the version]' \
-    '1:command:(version status stats ports macs link pcap fault log-level completion)' \
+    '1:command:(version status stats ports peers macs link pcap fault log-level completion)' \
     '*::argument:->argument'
   [[ $state = argument ]] || return
   case $line[1] in
-    stats) _arguments '--match[names that begin with this]:prefix:(control. ionic. rdma. segment. tap. vfio_user.)' \
+    stats) _arguments '--match[names that begin with this]:prefix:(control. ionic. mesh. rdma. segment. tap. vfio_user.)' \
       '--watch[again every so many seconds]:seconds:' ;;
     link) _values state up down ;;
     pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
@@ -71,7 +71,7 @@ complete -c ernicctl -f
 complete -c ernicctl -s c -l control -r -F -d 'control socket of the server'
 complete -c ernicctl -l json -d 'print the answer as JSON'
 complete -c ernicctl -s h -l help -d 'show the help'
-complete -c ernicctl -n __fish_use_subcommand -a 'version status stats ports macs link pcap fault log-level completion'
+complete -c ernicctl -n __fish_use_subcommand -a 'version status stats ports peers macs link pcap fault log-level completion'
 complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l match -r -d 'names that begin with this'
 complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l watch -r -d 'again every so many seconds'
 complete -c ernicctl -n '__fish_seen_subcommand_from link; and not __fish_seen_subcommand_from up down' -a 'up down'

@@ -191,6 +191,11 @@ std::string text_of(const std::string& command, const json& result) {
     if (command == "ports") {
         return table_of(result.value("ports", json()), {"name", "connected", "link"}, "no ports");
     }
+    if (command == "peers") {
+        return table_of(result.value("peers", json()),
+                        {"number", "name", "state", "address", "round_trip_us", "queued_bytes", "reconnects"},
+                        "no peers");
+    }
     if (command == "mac-table") {
         return table_of(result.value("entries", json()), {"mac", "port", "age_seconds"},
                         "no addresses have been seen");

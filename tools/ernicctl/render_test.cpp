@@ -39,8 +39,9 @@ TEST(Render, TheLinkSaysWhoTakesItDown) {
 }
 
 TEST(Render, AnyObjectOfAnotherVersionIsShownSomehow) {
-    for (const char* command : {"version", "status", "stats", "ports", "mac-table", "link", "pcap-start",
-                                "pcap-stop", "fault-add", "fault-list", "fault-clear", "log-level", "new"}) {
+    for (const char* command :
+         {"version", "status", "stats", "ports", "peers", "mac-table", "link", "pcap-start", "pcap-stop",
+          "fault-add", "fault-list", "fault-clear", "log-level", "new"}) {
         EXPECT_FALSE(render(command, json::object()).empty());
         EXPECT_FALSE(render(command, json::array({1})).empty());
         EXPECT_FALSE(render(command, {{"up", "x"}, {"driver", 5}, {"link", 1}}).empty());
