@@ -110,7 +110,7 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
         return parts_->services.step() || more;
     });
     loop.set_poller([this] {
-        const bool frames = parts_->tap && parts_->tap->read_frames();
+        const bool frames = parts_->tap && parts_->tap->poll();
         return parts_->server.poll() || frames;
     });
     if (options.backend.md5) {

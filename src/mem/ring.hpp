@@ -79,9 +79,9 @@ class Ring {
     /// Copies min(into.size(), stride) bytes of entry `index & mask()`. Fails: false when the memory is gone.
     [[nodiscard]] bool read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
 
-    /// Copies the into.size() / stride entries from `index & mask()` on, which must not pass the end of the ring.
-    /// Fails: false when they do not lie in one piece of reachable memory; read() may then still reach the
-    /// first.
+    /// Copies the into.size() / stride entries from `index & mask()` on, which must not pass the end of the
+    /// ring. Fails: false when they do not lie in one piece of reachable memory; read() may then still reach
+    /// the first.
     [[nodiscard]] bool read_run(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
 
     /// Writes one entry so that its last four bytes become visible after all others.
