@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/byte_order.hpp"
 
@@ -144,8 +145,8 @@ TEST_F(RingTest, ARunIsReadAtOnceWhenItLiesInOnePiece) {
 
 TEST_F(RingTest, ARunDoesNotPassTheEndOfAPage) {
     put_table({page(3), page(1)});
-    const auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
-    const auto ring = Ring::make(*list, 8, 5);
+    auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
+    const auto ring = Ring::make(std::move(*list), 8, 5);
     std::array<std::byte, 64> run{};
     EXPECT_TRUE(ring->read_run(memory_, 126, run));
     EXPECT_FALSE(ring->read_run(memory_, 127, run));
