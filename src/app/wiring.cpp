@@ -135,7 +135,7 @@ Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& 
         return more;
     });
     loop.set_poller([this] {
-        const bool frames = parts_->tap && parts_->tap->read_frames();
+        const bool frames = parts_->tap && parts_->tap->poll();
         const bool messages = parts_->fabric && parts_->fabric->poll();
         return parts_->server.poll() || frames || messages;
     });

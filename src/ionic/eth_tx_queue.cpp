@@ -64,6 +64,8 @@ bool TxQueue::process(net::FrameSink& unmetered, TransmitBudget& budget) {
     }
     MeteredSink sink(unmetered, budget);
     std::optional<std::uint16_t> finished;
+    std::array<TxDescriptor, kDescriptorsPerFetch> fetched;
+    std::span<const TxDescriptor> rest;
     std::uint32_t beyond = kTsoDescriptorsBeyondStep;
     while (!descriptors_.empty()) {
         if (budget.spent()) {
@@ -74,15 +76,19 @@ bool TxQueue::process(net::FrameSink& unmetered, TransmitBudget& budget) {
             --beyond;
         }
         budget.take(kTxWorkPerDescriptor);
-        const auto descriptor = descriptors_.fetch<TxDescriptor>(context_.memory);
-        if (!descriptor) {
+        if (rest.empty()) {
+            rest = std::span(fetched).first(
+                descriptors_.fetch_run<TxDescriptor>(context_.memory, std::span(fetched)));
+        }
+        if (rest.empty()) {
             context_.stats.add(LifStat::TxDescriptorFetchError);
             broken_ = true;
             break;
         }
-        if (consume(*descriptor, sink)) {
+        if (consume(rest.front(), sink)) {
             finished = descriptors_.consumer();
         }
+        rest = rest.subspan(1);
         descriptors_.consume();
     }
     if (run_.open && !run_.bad) {
@@ -108,6 +114,9 @@ void TxQueue::complete(std::uint16_t descriptor) {
 }
 
 bool TxQueue::consume(const TxDescriptor& descriptor, net::FrameSink& sink) {
+    if (continue_run(descriptor)) {
+        return false;
+    }
     const bool tso = descriptor.opcode() == TxOpcode::Tso;
     if (run_.open && (!tso || (descriptor.flags() & wire::ionic::kTxFlagTsoStart) != 0)) {
         abandon_run();
@@ -116,6 +125,23 @@ bool TxQueue::consume(const TxDescriptor& descriptor, net::FrameSink& sink) {
         return add_segment(descriptor, sink);
     }
     send_plain(descriptor, sink);
+    return true;
+}
+
+/// What add_segment() does with nearly all descriptors of a large packet, without a list of one piece.
+bool TxQueue::continue_run(const TxDescriptor& descriptor) {
+    constexpr std::uint8_t kEnds = wire::ionic::kTxFlagTsoStart | wire::ionic::kTxFlagTsoEnd;
+    const std::uint16_t length = descriptor.length.get();
+    if (!run_.open || run_.bad || descriptor.opcode() != TxOpcode::Tso || (descriptor.flags() & kEnds) != 0 ||
+        descriptor.sg_elements() != 0 || length != run_.segment_size ||
+        chunk_.bytes() + length > kMaxTsoChunk) {
+        return false;
+    }
+    std::byte* data = context_.memory.at({descriptor.address()}, length, mem::Access::Read);
+    if (data == nullptr || !chunk_.add(data, length)) {
+        return false;
+    }
+    ++run_.segments_held;
     return true;
 }
 

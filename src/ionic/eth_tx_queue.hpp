@@ -59,9 +59,13 @@ class TxQueue {
         std::uint64_t bytes = 0;
     };
     static constexpr std::uint8_t kDescriptorStrideLog2 = 4;
+    /// A packet of 64 KiB has 45 at an MTU of 1500.
+    static constexpr std::size_t kDescriptorsPerFetch = 64;
 
     /// True when the descriptor ends a frame, so that it may be completed.
     bool consume(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);
+    /// Takes a middle segment of the open run that lies in one piece. False when it is anything else.
+    bool continue_run(const wire::ionic::TxDescriptor& descriptor);
     bool collect(const wire::ionic::TxDescriptor& descriptor, mem::SpanList& out);
     void send_plain(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);
     bool add_segment(const wire::ionic::TxDescriptor& descriptor, net::FrameSink& sink);

@@ -176,6 +176,38 @@ TEST_F(TxQueueTest, TsoRunBecomesOnePacket) {
     EXPECT_EQ(stat(w::LifStat::TxUnicastBytes), 2U * kMss + 123 + 3 * kHeader);
 }
 
+TEST_F(TxQueueTest, ARunMixesSegmentsInOnePieceAndInSeveral) {
+    send(tso(buffer, kHeader + kMss, true, false));
+    send(tso(buffer + 10000, kMss, false, false));
+    auto pieces = tso(buffer + 20000, 400, false, false);
+    pieces.command.set(w::TxDescriptor::make_command(w::TxOpcode::Tso, 0, 1, buffer + 20000));
+    set_sg(2, 0, buffer + 30000, kMss - 400);
+    send(pieces);
+    send(tso(buffer + 40000, kMss, false, false));
+    send(tso(buffer + 50000, 5, false, true));
+    ring();
+    ASSERT_EQ(frames().size(), 1U);
+    std::vector<std::byte> expected = bytes(buffer + kHeader, kMss);
+    for (const auto& part :
+         {bytes(buffer + 10000, kMss), bytes(buffer + 20000, 400), bytes(buffer + 30000, kMss - 400),
+          bytes(buffer + 40000, kMss), bytes(buffer + 50000, 5)}) {
+        expected.insert(expected.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(frames()[0].data, expected);
+    EXPECT_EQ(stat(w::LifStat::TxUnicastPackets), 5U);
+}
+
+TEST_F(TxQueueTest, ASegmentOfTheWrongSizeSpoilsItsRun) {
+    for (const std::uint16_t size : {std::uint16_t{kMss - 1}, std::uint16_t{kMss + 1}}) {
+        send(tso(buffer, kHeader + kMss, true, false));
+        send(tso(buffer + 10000, size, false, false));
+        send(tso(buffer + 20000, kMss, false, true));
+    }
+    ring();
+    EXPECT_TRUE(frames().empty());
+    EXPECT_EQ(stat(w::LifStat::TxDescriptorDataError), 2U);
+}
+
 TEST_F(TxQueueTest, ARunIsNotCompletedBeforeItsEnd) {
     send(descriptor(w::TxOpcode::Plain, buffer, 60));
     send(tso(buffer, kHeader + kMss, true, false));

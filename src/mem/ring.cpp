@@ -79,13 +79,13 @@ std::optional<Ring> Ring::make(PageList pages, std::uint8_t depth_log2, std::uin
     return ring;
 }
 
-std::byte* Ring::host(const GuestMemory& memory, std::uint32_t index, Access access) const {
+std::byte* Ring::host(const GuestMemory& memory, std::uint32_t index, std::size_t size, Access access) const {
     const auto extent = pages_.at(std::uint64_t{index & mask()} << stride_log2_);
-    return extent ? memory.at(extent->iova, stride_, access) : nullptr;
+    return extent && size <= extent->contiguous ? memory.at(extent->iova, size, access) : nullptr;
 }
 
 bool Ring::read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const {
-    const std::byte* entry = host(memory, index, Access::Read);
+    const std::byte* entry = host(memory, index, stride_, Access::Read);
     if (entry == nullptr) {
         return false;
     }
@@ -97,8 +97,17 @@ bool Ring::read(const GuestMemory& memory, std::uint32_t index, MutableBytes int
     return true;
 }
 
+bool Ring::read_run(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const {
+    const std::byte* first = host(memory, index, into.size(), Access::Read);
+    if (first == nullptr) {
+        return false;
+    }
+    std::memcpy(into.data(), first, into.size());
+    return true;
+}
+
 bool Ring::publish(const GuestMemory& memory, std::uint32_t index, Bytes entry) const {
-    std::byte* target = host(memory, index, Access::Write);
+    std::byte* target = host(memory, index, stride_, Access::Write);
     if (target == nullptr || entry.size() != stride_) {
         return false;
     }

@@ -79,6 +79,11 @@ class Ring {
     /// Copies min(into.size(), stride) bytes of entry `index & mask()`. Fails: false when the memory is gone.
     [[nodiscard]] bool read(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
 
+    /// Copies the into.size() / stride entries from `index & mask()` on, which must not pass the end of the
+    /// ring. Fails: false when they do not lie in one piece of reachable memory; read() may then still reach
+    /// the first.
+    [[nodiscard]] bool read_run(const GuestMemory& memory, std::uint32_t index, MutableBytes into) const;
+
     /// Writes one entry so that its last four bytes become visible after all others.
     /// Pairs with the read barrier (dma_rmb / udma_from_device_barrier) that drivers run between looking at
     /// the colour bit, which lies in those last four bytes, and reading the rest. Fails: false when the
@@ -86,7 +91,9 @@ class Ring {
     [[nodiscard]] bool publish(const GuestMemory& memory, std::uint32_t index, Bytes entry) const;
 
   private:
-    [[nodiscard]] std::byte* host(const GuestMemory& memory, std::uint32_t index, Access access) const;
+    /// Host address of `size` bytes from that entry on. Fails: nullptr.
+    [[nodiscard]] std::byte* host(const GuestMemory& memory, std::uint32_t index, std::size_t size,
+                                  Access access) const;
 
     PageList pages_;
     std::uint32_t depth_ = 1;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/byte_order.hpp"
 
@@ -126,6 +127,29 @@ TEST_F(RingTest, ABlockThatReachesTheEndOfAllAddressesStopsThere) {
     SpanList out;
     EXPECT_FALSE(pages.append(memory_, 3, 1, Access::Read, out)) << "nothing is mapped there";
     EXPECT_FALSE(pages.append(memory_, 0, 5, Access::Read, out)) << "there is no fifth byte";
+}
+
+TEST_F(RingTest, ARunIsReadAtOnceWhenItLiesInOnePiece) {
+    const auto ring = Ring::make(PageList::contiguous({kBase + 4 * kPage - 64}), 2, 5);
+    std::array<std::byte, 32> entry{};
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        entry.front() = std::byte(i + 1);
+        ASSERT_TRUE(ring->publish(memory_, i, entry));
+    }
+    std::array<std::byte, 64> run{};
+    ASSERT_TRUE(ring->read_run(memory_, 0, run));
+    EXPECT_EQ(run[0], std::byte{1});
+    EXPECT_EQ(run[32], std::byte{2});
+    EXPECT_FALSE(ring->read_run(memory_, 1, run)) << "the third entry is beyond what is mapped";
+}
+
+TEST_F(RingTest, ARunDoesNotPassTheEndOfAPage) {
+    put_table({page(3), page(1)});
+    auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
+    const auto ring = Ring::make(std::move(*list), 8, 5);
+    std::array<std::byte, 64> run{};
+    EXPECT_TRUE(ring->read_run(memory_, 126, run));
+    EXPECT_FALSE(ring->read_run(memory_, 127, run));
 }
 
 TEST_F(RingTest, IndexesWrapAtTheDepth) {

@@ -103,6 +103,9 @@ class Tap final : public FrameSink {
     /// Reads frames while there are some, the budget of a round lasts and the segment has room; true when
     /// there were some.
     bool read_frames();
+    /// For the busy-poll window: read_frames(), but while there are none only every few times, since each
+    /// look is a system call. Nothing is lost: the event loop still watches the TAP.
+    bool poll();
 
     [[nodiscard]] bool up() const { return up_; }
     /// `handler` hears every change of up().
@@ -141,6 +144,8 @@ class Tap final : public FrameSink {
     std::size_t watched_ = 0;
     /// The queue whose turn it is to be read.
     std::size_t next_queue_ = 0;
+    /// Calls of poll() until it looks.
+    int polls_left_ = 1;
     bool paused_ = false;
     /// The next frame is read even when nobody has room for it.
     bool impatient_ = false;

@@ -439,6 +439,30 @@ TEST_F(TapTest, ReadingPausesUntilThereIsRoomOrPatienceEnds) {
     EXPECT_EQ(guest.seen.size(), 3U);
 }
 
+TEST_F(TapTest, PollingLooksLessOftenWhileThereIsNothing) {
+    host.set_up(true);
+    plug();
+    run(10);
+    const UniqueFd far = host.packet_socket();
+    auto in = frame_of(kExperiment, 100, true);
+    in.insert(in.begin(), kVnet, std::byte{0});
+    const auto send = [&] {
+        return write(far.get(), in.data(), in.size()) == static_cast<ssize_t>(in.size());
+    };
+    ASSERT_TRUE(send());
+    EXPECT_TRUE(tap->poll());
+    EXPECT_FALSE(tap->poll()) << "it looks again at once after a frame";
+    ASSERT_TRUE(send());
+    int polls = 1;
+    while (!tap->poll() && polls < 10) {
+        ++polls;
+    }
+    EXPECT_EQ(polls, 4);
+    EXPECT_EQ(guest.seen.size(), 2U);
+    ASSERT_TRUE(send());
+    EXPECT_TRUE(tap->poll()) << "frames come, so the next poll looks";
+}
+
 TEST_F(TapTest, AReadingTurnEndsWhenItsTimeIsUp) {
     host.set_up(true);
     plug();
