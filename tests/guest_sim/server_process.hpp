@@ -21,6 +21,11 @@ class ServerProcess {
         std::vector<std::string> arguments = {"--backend", "loopback"};
         /// CPU the server is bound to, for measurements.
         std::optional<int> cpu = std::nullopt;
+        /// Network namespace (a name of `ip netns`) the server lives in. Its sockets in the file system are
+        /// reached from everywhere.
+        std::string network_namespace = {};
+        /// Listen for operators at control_path().
+        bool control = false;
     };
 
     /// Starts the server and waits until it accepts connections. Fails: GuestError with the server's log.
@@ -36,6 +41,7 @@ class ServerProcess {
 
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] std::string control_path() const { return directory_ + "/control"; }
     /// From starting the process to the first accepted connection.
     [[nodiscard]] std::chrono::nanoseconds start_time() const { return start_time_; }
     [[nodiscard]] bool running();
@@ -43,6 +49,8 @@ class ServerProcess {
 
     /// Ends the server with SIGTERM. Returns its exit code, or minus the signal that killed it.
     int stop();
+    /// Ends it with SIGKILL.
+    void kill();
 
   private:
     void spawn(const Options& options);
