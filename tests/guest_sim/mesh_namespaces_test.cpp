@@ -36,10 +36,13 @@ class MeshOfHosts : public ::testing::Test {
         if (!NetworkNamespaces::possible()) {
             GTEST_SKIP() << "making network namespaces needs root";
         }
+    }
+
+    void start(int dead_after_ms) {
         hosts_ = std::make_unique<NetworkNamespaces>(kNodes);
         const std::string options = ",key=" + key_file() +
                                     ",heartbeat=" + std::to_string(100 * kInstrumentation) +
-                                    ",dead-after=" + std::to_string(3000 * kInstrumentation);
+                                    ",dead-after=" + std::to_string(dead_after_ms * kInstrumentation);
         const std::string manager = NetworkNamespaces::address(0) + ":7000";
         // One says where it listens, the other finds out.
         const std::array<std::string, kNodes> backends = {
@@ -115,6 +118,7 @@ class MeshOfHosts : public ::testing::Test {
 };
 
 TEST_F(MeshOfHosts, TwoSendToOneAndAllThreeToEachOther) {
+    start(10000);
     for (int round = 0; round < 10 && !HasFailure(); ++round) {
         Exchanges incast;
         for (int i = 0; i < 2; ++i) {
@@ -132,6 +136,7 @@ TEST_F(MeshOfHosts, TwoSendToOneAndAllThreeToEachOther) {
 }
 
 TEST_F(MeshOfHosts, AShortCutOnlyDelays) {
+    start(20000);
     hosts_->cut(2);
     auto across = begin(0, 2);
     auto beside = begin(0, 1);
@@ -147,6 +152,7 @@ TEST_F(MeshOfHosts, AShortCutOnlyDelays) {
 }
 
 TEST_F(MeshOfHosts, APartitionEndsTransfersAcrossItAndHeals) {
+    start(2000);
     for (const unsigned lost : {2U, 1U, 0U}) {
         const unsigned one = (lost + 1) % kNodes;
         const unsigned other = (lost + 2) % kNodes;

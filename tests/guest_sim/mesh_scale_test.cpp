@@ -47,15 +47,21 @@ class MeshOfMany {
             ",heartbeat=" + std::to_string(heartbeat) + ",dead-after=" + std::to_string(10 * heartbeat);
     }
 
-    Node& start(unsigned place, bool with_guest) {
-        const std::string role = place == 0 ? "tcp:manager:listen:" : "tcp:worker:127.0.0.1:";
-        auto node = std::make_unique<Node>(
-            MeshServer::Options{.number = place + 1, .backend = role + port_ + options_});
-        if (with_guest) {
-            node->guest = std::make_unique<MeshGuest>(node->server.process());
+    /// A node with a guest.
+    void start(unsigned place) {
+        nodes_[place] = std::make_unique<Node>(options_of(place));
+        nodes_[place]->guest = std::make_unique<MeshGuest>(nodes_[place]->server.process());
+    }
+    /// Nodes without guests, all at once.
+    void start_all(unsigned first, unsigned end) {
+        for (unsigned place = first; place < end; ++place) {
+            MeshServer::Options options = options_of(place);
+            options.wait = false;
+            nodes_[place] = std::make_unique<Node>(options);
         }
-        nodes_[place] = std::move(node);
-        return *nodes_[place];
+        for (unsigned place = first; place < end; ++place) {
+            nodes_[place]->server.process().wait_until_up();
+        }
     }
 
     /// SIGKILL when `killed`; otherwise the server ends in good order, which is checked.
@@ -108,6 +114,11 @@ class MeshOfMany {
     Node& at(unsigned place) { return *nodes_[place]; }
 
   private:
+    [[nodiscard]] MeshServer::Options options_of(unsigned place) const {
+        const std::string role = place == 0 ? "tcp:manager:listen:" : "tcp:worker:127.0.0.1:";
+        return {.number = place + 1, .backend = role + port_ + options_};
+    }
+
     std::string port_;
     std::string options_;
     std::vector<std::unique_ptr<Node>> nodes_;
@@ -137,7 +148,7 @@ class Bustle {
     void complete() {
         for (unsigned place = 0; place < places_; ++place) {
             if (!mesh_.nodes()[place]) {
-                mesh_.start(place, true);
+                mesh_.start(place);
             }
         }
         mesh_.wait_until_whole(kPatienceToJoin);
@@ -163,7 +174,7 @@ class Bustle {
         for (unsigned place = 0; place < places_; ++place) {
             // A manager at once, others after a while.
             if (!mesh_.nodes()[place] && (place == 0 || random_() % 4 == 0)) {
-                mesh_.start(place, true);
+                mesh_.start(place);
             }
         }
     }
@@ -286,9 +297,7 @@ TEST(MeshScale, ManyJoinAndTheirNumbersAreUsedAgain) {
     constexpr unsigned kStay = 4;
     MeshOfMany mesh(places);
     const auto begin = Clock::now();
-    for (unsigned place = 0; place < places; ++place) {
-        mesh.start(place, false);
-    }
+    mesh.start_all(0, places);
     const double started = since(begin);
     mesh.wait_until_whole(patience);
     const double joined = since(begin);
@@ -323,9 +332,7 @@ TEST(MeshScale, ManyJoinAndTheirNumbersAreUsedAgain) {
     const Footprint small = mesh.at(1).server.footprint();
     const unsigned newcomers = std::max(2U, places / 8);
     const auto coming = Clock::now();
-    for (unsigned place = kStay; place < kStay + newcomers; ++place) {
-        mesh.start(place, false);
-    }
+    mesh.start_all(kStay, kStay + newcomers);
     mesh.wait_until_whole(patience);
     const auto numbers = mesh.at(0).server.peer_numbers();
     ASSERT_EQ(numbers.size(), kStay - 1 + newcomers);

@@ -26,7 +26,8 @@ ServerProcess::Options process_options(const MeshServer::Options& options) {
                           "--mac", mac.data()},
             .cpu = std::nullopt,
             .network_namespace = options.network_namespace,
-            .control = true};
+            .control = true,
+            .wait = options.wait};
 }
 
 std::uint64_t status_kib(std::ifstream& status, const std::string& name) {

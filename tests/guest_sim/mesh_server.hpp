@@ -26,6 +26,8 @@ class MeshServer {
         std::uint32_t number = 0;
         std::string backend;
         std::string network_namespace = {};
+        /// As ServerProcess::Options has it.
+        bool wait = true;
     };
 
     explicit MeshServer(const Options& options);

@@ -49,18 +49,26 @@ int exit_code_of(int status) {
 }  // namespace
 
 ServerProcess::ServerProcess(const Options& options) : directory_(make_directory()) {
-    const auto begin = std::chrono::steady_clock::now();
     spawn(options);
+    if (options.wait) {
+        try {
+            wait_until_up();
+        } catch (const GuestError&) {
+            stop();
+            remove_directory();
+            throw;
+        }
+    }
+}
+
+void ServerProcess::wait_until_up() {
     const bool up = wait_until([this] {
         first_ = try_connect();
         return first_.valid() || !running();
     });
-    start_time_ = std::chrono::steady_clock::now() - begin;
+    start_time_ = std::chrono::steady_clock::now() - begin_;
     if (!up || !first_.valid()) {
-        const std::string text = log();
-        stop();
-        remove_directory();
-        throw GuestError("the server did not start: " + text);
+        throw GuestError("the server did not start: " + log());
     }
 }
 

@@ -26,15 +26,21 @@ class ServerProcess {
         std::string network_namespace = {};
         /// Listen for operators at control_path().
         bool control = false;
+        /// False: the constructor does not wait, and wait_until_up() comes before anything else. So several
+        /// start at once.
+        bool wait = true;
     };
 
-    /// Starts the server and waits until it accepts connections. Fails: GuestError with the server's log.
+    /// Starts the server, and waits until it is up. Fails: as wait_until_up().
     explicit ServerProcess(const Options& options);
     ServerProcess() : ServerProcess(Options{}) {}
     /// SIGTERM, and SIGKILL for a server that does not obey.
     ~ServerProcess();
     ServerProcess(const ServerProcess&) = delete;
     ServerProcess& operator=(const ServerProcess&) = delete;
+
+    /// Waits until the server accepts connections. Fails: GuestError with its log.
+    void wait_until_up();
 
     /// A connection to the server's socket.
     [[nodiscard]] UniqueFd connect();
@@ -60,6 +66,7 @@ class ServerProcess {
     std::string directory_;
     pid_t pid_ = -1;
     int exit_code_ = 0;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::chrono::nanoseconds start_time_{};
     /// The connection that proved the server to be up; the first connect() gets it.
     UniqueFd first_;
