@@ -28,6 +28,13 @@ double since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// The end of it: with many peers it is long.
+std::string log_of(const ServerProcess& server) {
+    constexpr std::size_t kEnd = 3000;
+    const std::string text = server.log();
+    return text.substr(text.size() - std::min(text.size(), kEnd));
+}
+
 /// Servers on loopback, the first one their manager. A place of one that has left is empty.
 class MeshOfMany {
   public:
@@ -69,9 +76,19 @@ class MeshOfMany {
         if (killed) {
             nodes_[place]->server.process().kill();
         } else {
-            EXPECT_EQ(nodes_[place]->server.process().stop(), 0) << nodes_[place]->server.process().log();
+            EXPECT_EQ(nodes_[place]->server.process().stop(), 0) << log_of(nodes_[place]->server.process());
         }
         nodes_[place].reset();
+    }
+
+    /// Several at once, every other one killed.
+    void leave_all(unsigned first, unsigned end) {
+        for (unsigned place = first + 1; place < end; place += 2) {
+            nodes_[place]->server.process().terminate();
+        }
+        for (unsigned place = first; place < end; ++place) {
+            leave(place, (place - first) % 2 == 0);
+        }
     }
 
     [[nodiscard]] unsigned present() const {
@@ -89,7 +106,7 @@ class MeshOfMany {
                 const bool whole = wait_until([&] { return sees_all(*node); }, patience);
                 EXPECT_TRUE(whole) << "node " << place << " sees " << node->server.connected() << " of "
                                    << present() - 1 << " others:\n"
-                                   << node->server.process().log();
+                                   << log_of(node->server.process());
                 if (!whole) {
                     break;
                 }
@@ -104,7 +121,7 @@ class MeshOfMany {
             for (const char* const name : {"protocol_errors", "forged", "foreign_source", "dead"}) {
                 if (node) {
                     EXPECT_EQ(node->server.statistic(name), 0U) << name << "\n"
-                                                                << node->server.process().log();
+                                                                << log_of(node->server.process());
                 }
             }
         }
@@ -194,7 +211,7 @@ class Bustle {
                 settled_.push_back(place);
             } else {
                 EXPECT_LT(since(node->started), kPatienceToJoin.count()) << place << " does not get in:\n"
-                                                                         << node->server.process().log();
+                                                                         << log_of(node->server.process());
             }
         }
     }
@@ -318,9 +335,7 @@ TEST(MeshScale, ManyJoinAndTheirNumbersAreUsedAgain) {
               << most.anon_kib << "), " << most.fds << " descriptors\n";
     mesh.expect_peace();
     const auto leaving = Clock::now();
-    for (unsigned place = kStay; place < places; ++place) {
-        mesh.leave(place, place % 2 == 0);
-    }
+    mesh.leave_all(kStay, places);
     const double left = since(leaving);
     mesh.wait_until_whole(patience);
     for (unsigned place = 0; place < kStay; ++place) {

@@ -164,10 +164,16 @@ int ServerProcess::stop() {
         return exit_code_;
     }
     ::kill(pid_, SIGTERM);
-    if (!wait_until([this] { return !running(); }, std::chrono::seconds(2))) {
+    if (!wait_until([this] { return !running(); }, kPatience)) {
         kill();
     }
     return exit_code_;
+}
+
+void ServerProcess::terminate() {
+    if (running()) {
+        ::kill(pid_, SIGTERM);
+    }
 }
 
 void ServerProcess::kill() {

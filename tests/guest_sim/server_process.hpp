@@ -55,6 +55,8 @@ class ServerProcess {
 
     /// Ends the server with SIGTERM. Returns its exit code, or minus the signal that killed it.
     int stop();
+    /// Asks it to end with SIGTERM, and does not wait.
+    void terminate();
     /// Ends it with SIGKILL.
     void kill();
 
