@@ -37,6 +37,11 @@ std::string make_directory() {
     return path;
 }
 
+bool enter_namespace(const std::string& name) {
+    const UniqueFd space(::open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+    return space.valid() && ::setns(space.get(), CLONE_NEWNET) == 0;
+}
+
 int exit_code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
@@ -44,18 +49,26 @@ int exit_code_of(int status) {
 }  // namespace
 
 ServerProcess::ServerProcess(const Options& options) : directory_(make_directory()) {
-    const auto begin = std::chrono::steady_clock::now();
     spawn(options);
+    if (options.wait) {
+        try {
+            wait_until_up();
+        } catch (const GuestError&) {
+            stop();
+            remove_directory();
+            throw;
+        }
+    }
+}
+
+void ServerProcess::wait_until_up() {
     const bool up = wait_until([this] {
         first_ = try_connect();
         return first_.valid() || !running();
     });
-    start_time_ = std::chrono::steady_clock::now() - begin;
+    start_time_ = std::chrono::steady_clock::now() - begin_;
     if (!up || !first_.valid()) {
-        const std::string text = log();
-        stop();
-        remove_directory();
-        throw GuestError("the server did not start: " + text);
+        throw GuestError("the server did not start: " + log());
     }
 }
 
@@ -67,6 +80,9 @@ ServerProcess::~ServerProcess() {
 void ServerProcess::spawn(const Options& options) {
     std::vector<std::string> words = {binary(), "--socket", directory_ + "/socket", "--log-file",
                                       directory_ + "/log"};
+    if (options.control) {
+        words.insert(words.end(), {"--control", control_path()});
+    }
     words.insert(words.end(), options.arguments.begin(), options.arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) {
@@ -81,6 +97,9 @@ void ServerProcess::spawn(const Options& options) {
     }
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (!options.network_namespace.empty() && !enter_namespace(options.network_namespace)) {
+            ::_exit(127);
+        }
         if (options.cpu) {
             cpu_set_t set;
             CPU_ZERO(&set);
@@ -145,14 +164,27 @@ int ServerProcess::stop() {
         return exit_code_;
     }
     ::kill(pid_, SIGTERM);
-    if (!wait_until([this] { return !running(); }, std::chrono::seconds(2))) {
+    if (!wait_until([this] { return !running(); }, kPatience)) {
+        kill();
+    }
+    return exit_code_;
+}
+
+void ServerProcess::terminate() {
+    if (running()) {
+        ::kill(pid_, SIGTERM);
+    }
+}
+
+void ServerProcess::kill() {
+    first_.reset();
+    if (running()) {
         ::kill(pid_, SIGKILL);
         int status = 0;
         ::waitpid(pid_, &status, 0);
         exit_code_ = exit_code_of(status);
         pid_ = -1;
     }
-    return exit_code_;
 }
 
 void ServerProcess::remove_directory() const {

@@ -21,9 +21,17 @@ class ServerProcess {
         std::vector<std::string> arguments = {"--backend", "loopback"};
         /// CPU the server is bound to, for measurements.
         std::optional<int> cpu = std::nullopt;
+        /// Network namespace (a name of `ip netns`) the server lives in. Its sockets in the file system are
+        /// reached from everywhere.
+        std::string network_namespace = {};
+        /// Listen for operators at control_path().
+        bool control = false;
+        /// False: the constructor does not wait, and wait_until_up() comes before anything else. So several
+        /// start at once.
+        bool wait = true;
     };
 
-    /// Starts the server and waits until it accepts connections. Fails: GuestError with the server's log.
+    /// Starts the server, and waits until it is up. Fails: as wait_until_up().
     explicit ServerProcess(const Options& options);
     ServerProcess() : ServerProcess(Options{}) {}
     /// SIGTERM, and SIGKILL for a server that does not obey.
@@ -31,11 +39,15 @@ class ServerProcess {
     ServerProcess(const ServerProcess&) = delete;
     ServerProcess& operator=(const ServerProcess&) = delete;
 
+    /// Waits until the server accepts connections. Fails: GuestError with its log.
+    void wait_until_up();
+
     /// A connection to the server's socket.
     [[nodiscard]] UniqueFd connect();
 
     [[nodiscard]] pid_t pid() const { return pid_; }
     [[nodiscard]] const std::string& directory() const { return directory_; }
+    [[nodiscard]] std::string control_path() const { return directory_ + "/control"; }
     /// From starting the process to the first accepted connection.
     [[nodiscard]] std::chrono::nanoseconds start_time() const { return start_time_; }
     [[nodiscard]] bool running();
@@ -43,6 +55,10 @@ class ServerProcess {
 
     /// Ends the server with SIGTERM. Returns its exit code, or minus the signal that killed it.
     int stop();
+    /// Asks it to end with SIGTERM, and does not wait.
+    void terminate();
+    /// Ends it with SIGKILL.
+    void kill();
 
   private:
     void spawn(const Options& options);
@@ -52,6 +68,7 @@ class ServerProcess {
     std::string directory_;
     pid_t pid_ = -1;
     int exit_code_ = 0;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     std::chrono::nanoseconds start_time_{};
     /// The connection that proved the server to be up; the first connect() gets it.
     UniqueFd first_;
