@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Several servers that form a mesh on this host, each with a virtual machine."""
+import contextlib
 import os
+import random
 import socket
 import subprocess
 import time
@@ -14,10 +16,13 @@ from .server import Server
 
 
 def free_port():
-    """A TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port nobody listens on now, and that Linux gives to no client (net.ipv4.ip_local_port_range): workers
+    dial while nobody listens."""
+    for port in random.sample(range(20000, 30000), 100):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def wait_peers(server, count, timeout=20):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Servers that join over TCP: options that are refused, several processes that find each other, keys."""
 
+import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import time
@@ -33,9 +35,12 @@ REFUSED = [
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One that Linux gives to no client (net.ipv4.ip_local_port_range): workers dial while nobody listens."""
+    for port in random.sample(range(20000, 30000), 100):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 class Mesh(ServerTest):

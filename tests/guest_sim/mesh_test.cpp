@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -9,23 +7,13 @@
 #include <vector>
 
 #include "guest_sim/fixture.hpp"
+#include "guest_sim/mesh_server.hpp"
 
 /// Two real servers that are joined over TCP, with a guest each.
 namespace ernic::guest_sim {
 namespace {
 
 constexpr std::size_t kSize = std::size_t{3} << 20U;
-
-std::string free_port() {
-    const UniqueFd probe(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const raw = reinterpret_cast<sockaddr*>(&address);
-    require(::bind(probe.get(), raw, size) == 0 && ::getsockname(probe.get(), raw, &size) == 0, "a port");
-    return std::to_string(ntohs(address.sin_port));
-}
 
 /// How the second server differs from the first.
 struct Extra {
@@ -70,7 +58,7 @@ class MeshGuests : public ::testing::TestWithParam<Extra> {
         return cq->wait().status;
     }
 
-    std::string port = free_port();
+    std::string port = std::to_string(manager_port());
     ServerProcess left_server{options("tcp:manager:listen:" + port, "02:00:00:00:00:01")};
     ServerProcess right_server{options("tcp:worker:localhost:" + port, "02:00:00:00:00:02")};
     Guest left{left_server};
