@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "guest_sim/mesh_server.hpp"
 #include "support/bench_guest.hpp"
 #include "support/samples.hpp"
 
@@ -110,20 +111,11 @@ class PlainStream {
     UniqueFd receiver_;
 };
 
-std::string free_port() {
-    auto [first, second] = tcp_pair();
-    sockaddr_in address{};
-    socklen_t size = sizeof address;
-    (void)::getsockname(second.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    // Another one than those in use, and nobody else's for as long as this takes.
-    return std::to_string(ntohs(address.sin_port) ^ 1U);
-}
-
 /// Two servers, one on each CPU, and their guests in this process.
 class TwoGuests {
   public:
     explicit TwoGuests(std::uint32_t queue_pairs)
-        : port_(free_port()),
+        : port_(std::to_string(guest_sim::manager_port())),
           left_server_(
               {{"--backend", "tcp:manager:listen:" + port_, "--mac", "02:00:00:00:00:01"}, client_cpu()}),
           right_server_(

@@ -35,8 +35,8 @@ json link_of(const ControlTargets& targets) {
     using Source = net::Link::Source;
     json down = json::array();
     for (const auto& [source, name] :
-         {std::pair(Source::Cable, targets.cable.c_str()), std::pair(Source::Fault, "fault"),
-          std::pair(Source::Operator, "operator")}) {
+         {std::pair(Source::Cable, targets.cable.c_str()), std::pair(Source::Mesh, "mesh"),
+          std::pair(Source::Fault, "fault"), std::pair(Source::Operator, "operator")}) {
         if (!targets.link.up(source)) {
             down.push_back(name);
         }
@@ -78,6 +78,9 @@ json status(const ControlTargets& targets) {
 bool port_up(const net::FramePort& port, const ControlTargets& targets) {
     if (port.name() == "guest") {
         return targets.link.up();
+    }
+    if (port.name() == "mesh") {
+        return port.connected() && targets.link.up(net::Link::Source::Mesh);
     }
     return port.connected() && (port.name() != targets.cable || targets.link.up(net::Link::Source::Cable));
 }

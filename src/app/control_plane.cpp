@@ -13,9 +13,7 @@ ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const O
       targets_{.registry = registry,
                .clock = loop.clock(),
                .link = instance.link(),
-               .cable = options.link_follows_mesh ? "mesh"
-                        : options.tap.empty()     ? "backend"
-                                                  : "tap",
+               .cable = options.tap.empty() ? "backend" : "tap",
                .bridge = instance.bridge(),
                .capture = capture,
                .faults = instance.faults(),

@@ -136,6 +136,21 @@ class MeshRdma : public ::testing::Test {
     const Node* stopped_ = nullptr;
 };
 
+/// Two nodes that have joined, with queue pair 2 of the first connected to 3 of the second.
+class MeshPair : public MeshRdma {
+  protected:
+    MeshPair() {
+        until_joined(1);
+        a = one.connect(2, two, 3);
+        b = two.connect(3, one, 2);
+    }
+
+    Node& one = manager();
+    Node& two = worker(one);
+    std::unique_ptr<Peer> a;
+    std::unique_ptr<Peer> b;
+};
+
 rdma::WorkRequest to_peer(Opcode opcode, std::uint32_t length, const Node& from, const Node& to) {
     rdma::WorkRequest request = World::request(opcode, kSource, length, from.lkey);
     request.rkey = to.lkey;
@@ -147,12 +162,7 @@ bool equal(const Node& a, std::uint64_t at, const Node& b, std::uint64_t there, 
     return std::memcmp(&a.world.bytes[at], &b.world.bytes[there], size) == 0;
 }
 
-TEST_F(MeshRdma, AWriteOfManyFragmentsArrivesWholeWithoutACopyInBetween) {
-    Node& one = manager();
-    Node& two = worker(one);
-    until_joined(1);
-    const auto a = one.connect(2, two, 3);
-    const auto b = two.connect(3, one, 2);
+TEST_F(MeshPair, AWriteOfManyFragmentsArrivesWholeWithoutACopyInBetween) {
     one.world.fill(kSource, 1'300'000, 7);
     one.world.post(*a, to_peer(Opcode::Write, 1'300'000, one, two));
     until([&] { return !a->owner.sent.empty(); });
@@ -163,12 +173,7 @@ TEST_F(MeshRdma, AWriteOfManyFragmentsArrivesWholeWithoutACopyInBetween) {
     EXPECT_EQ(one.world.engine.counters().req_sequence_errors.value(), 0U);
 }
 
-TEST_F(MeshRdma, ReadsSendsAndAtomicsWork) {
-    Node& one = manager();
-    Node& two = worker(one);
-    until_joined(1);
-    const auto a = one.connect(2, two, 3);
-    const auto b = two.connect(3, one, 2);
+TEST_F(MeshPair, ReadsSendsAndAtomicsWork) {
     two.world.fill(kTarget, 600'000, 3);
     two.world.post_receive(*b, 512, 1024, two.lkey);
     one.world.post(*a, to_peer(Opcode::Read, 600'000, one, two));
@@ -188,12 +193,7 @@ TEST_F(MeshRdma, ReadsSendsAndAtomicsWork) {
         << "the atomic's answer lies in the first eight bytes";
 }
 
-TEST_F(MeshRdma, ARefusalKeepsItsReason) {
-    Node& one = manager();
-    Node& two = worker(one);
-    until_joined(1);
-    const auto a = one.connect(2, two, 3);
-    const auto b = two.connect(3, one, 2);
+TEST_F(MeshPair, ARefusalKeepsItsReason) {
     rdma::WorkRequest request = to_peer(Opcode::Write, 300'000, one, two);
     request.remote_va = kRegion - 1000;
     one.world.post(*a, request);
@@ -207,12 +207,7 @@ TEST_F(MeshRdma, ARefusalKeepsItsReason) {
     EXPECT_EQ(c->owner.sent[0].status, CompletionStatus::Success);
 }
 
-TEST_F(MeshRdma, APeerThatTakesNothingIsWaitedForWithinBoundsAndNothingIsSentTwice) {
-    Node& one = manager();
-    Node& two = worker(one);
-    until_joined(1);
-    const auto a = one.connect(2, two, 3);
-    const auto b = two.connect(3, one, 2);
+TEST_F(MeshPair, APeerThatTakesNothingIsWaitedForWithinBoundsAndNothingIsSentTwice) {
     stopped_ = &two;
     for (int i = 0; i < 40; ++i) {
         one.world.post(*a, to_peer(Opcode::Write, 1'000'000, one, two));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/option_values.hpp"
 #include "app/spec_items.hpp"
 #include "base/number.hpp"
 #include "base/suggest.hpp"
@@ -114,9 +115,8 @@ std::optional<Error> check_literals(const MeshSpec& spec) {
 }
 
 std::string default_name() {
-    std::array<char, mesh::kMaxName + 1> host{};
-    (void)::gethostname(host.data(), 40);
-    std::string name(host.data());
+    constexpr std::size_t kKept = 40;  // the rest is for the number
+    std::string name = host_name().substr(0, kKept);
     std::erase_if(name, [](char letter) { return !mesh::good_name(std::string_view(&letter, 1)); });
     return fmt::format("{}-{}", name.empty() ? "node" : name, ::getpid());
 }

@@ -2,9 +2,11 @@
 #include "app/option_values.hpp"
 
 #include <grp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <string>
 #include <vector>
 
@@ -153,6 +155,12 @@ Result<bool> parse_link_follows(std::string_view text) {
         return Error{Errc::InvalidArgument, unknown_word("value of '--link-follows'", text, kWords)};
     }
     return text == kWords[0];
+}
+
+std::string host_name() {
+    std::array<char, HOST_NAME_MAX + 1> name{};
+    // What does not fit need not end with a zero; the last one here stays.
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace ernic::app

@@ -44,4 +44,7 @@ namespace ernic::app {
 /// `mesh` (true) or `always-up`.
 [[nodiscard]] Result<bool> parse_link_follows(std::string_view text);
 
+/// The name of this host; empty when it cannot be told. Thread: any. Fails: never.
+[[nodiscard]] std::string host_name();
+
 }  // namespace ernic::app

@@ -3,11 +3,9 @@
 
 #include <fmt/format.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -321,10 +319,7 @@ std::optional<Farewell> read_values(const RawOptions& raw, Options& options) {
 
 Environment Environment::of_process() {
     Environment environment;
-    std::array<char, 65> name{};
-    if (::gethostname(name.data(), name.size() - 1) == 0) {
-        environment.host_name = name.data();
-    }
+    environment.host_name = app::host_name();
     const char* const temp_dir = std::getenv("TMPDIR");
     if (temp_dir != nullptr && *temp_dir != '\0') {
         environment.temp_dir = temp_dir;

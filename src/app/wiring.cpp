@@ -80,13 +80,12 @@ struct Instance::Parts {
             fabric.emplace(std::move(*mesh_config), segment, mesh_port, loop, mesh_counters,
                            log.named("mesh"));
             if (options.link_follows_mesh) {
-                fabric->on_connected([this](bool any) { link.set(net::Link::Source::Cable, any); });
+                link.set(net::Link::Source::Mesh, false);
+                fabric->on_connected([this](bool any) { link.set(net::Link::Source::Mesh, any); });
             }
         }
         link.set(net::Link::Source::Cable,
-                 options.link_follows_mesh ? false
-                 : tap                     ? tap->up()
-                       : options.backend.kind != BackendSpec::Kind::None || options.services.any());
+                 tap ? tap->up() : options.backend.kind != BackendSpec::Kind::None || options.services.any());
         for (const net::FaultSpec& fault : options.faults) {
             faults.add(fault);
         }

@@ -35,6 +35,15 @@ std::optional<Endpoint> from_sockaddr(const sockaddr_storage& storage) {
     return std::nullopt;
 }
 
+std::optional<Endpoint> ask(int (*name_of)(int, sockaddr*, socklen_t*), int fd) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    if (name_of(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+        return std::nullopt;
+    }
+    return from_sockaddr(storage);
+}
+
 UniqueFd new_socket(const Endpoint& endpoint, int type) {
     return UniqueFd(
         ::socket(endpoint.address.is_v4() ? AF_INET : AF_INET6, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -79,21 +88,11 @@ SocketAddress::SocketAddress(const Endpoint& endpoint) {
 }
 
 std::optional<Endpoint> remote_endpoint(int fd) {
-    sockaddr_storage storage{};
-    socklen_t size = sizeof storage;
-    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
-        return std::nullopt;
-    }
-    return from_sockaddr(storage);
+    return ask(&::getpeername, fd);
 }
 
 std::optional<Endpoint> local_endpoint(int fd) {
-    sockaddr_storage storage{};
-    socklen_t size = sizeof storage;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
-        return std::nullopt;
-    }
-    return from_sockaddr(storage);
+    return ask(&::getsockname, fd);
 }
 
 Result<Endpoint> resolve(const std::string& host, std::uint16_t port) {

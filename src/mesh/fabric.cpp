@@ -115,6 +115,11 @@ Hello Fabric::own_hello() const {
     return hello;
 }
 
+std::uint32_t Fabric::next_random() {
+    random_ = random_ * 1664525U + 1013904223U;  // Numerical Recipes; nothing secret depends on it
+    return random_;
+}
+
 void Fabric::accept(UniqueFd socket, const Endpoint& from) {
     const auto strangers = std::count_if(introductions_.begin(), introductions_.end(),
                                          [](const auto& one) { return !one->over() && !one->dialed(); });
@@ -142,7 +147,7 @@ void Fabric::not_introduced(Introduction& introduction, const std::string& why) 
         }
         if (Redial* const redial = redial_of(introduction)) {
             redial->set(nullptr);
-            redial->later(random_ = random_ * 1664525U + 1013904223U);
+            redial->later(next_random());
         }
     } else if (!why.empty()) {
         log_.warn_limited(stranger_limiter_, "connection from {} closed: {}",

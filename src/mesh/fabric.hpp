@@ -117,6 +117,8 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     void claim_all();
     void announce_to(Peer& peer);
     void count_open(int by);
+    /// Keeps many nodes from doing the same at the same time.
+    std::uint32_t next_random();
     void on_tick();
 
     Config config_;

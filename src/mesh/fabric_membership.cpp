@@ -24,13 +24,13 @@ void Fabric::dial(Redial& redial, const Endpoint& to) {
     const auto dialing = std::count_if(introductions_.begin(), introductions_.end(),
                                        [](const auto& one) { return !one->over() && one->dialed(); });
     if (static_cast<std::size_t>(dialing) >= kMaxDialing) {
-        redial.later(random_ = random_ * 1664525U + 1013904223U);
+        redial.later(next_random());
         return;
     }
     UniqueFd socket = begin_connect(to);
     if (!socket) {
         counters_.dials_failed.add();
-        redial.later(random_ = random_ * 1664525U + 1013904223U);
+        redial.later(next_random());
         return;
     }
     Hello hello = own_hello();

@@ -2,7 +2,7 @@
 #include "mesh/protocol.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 
 #include "mesh/message_codec.hpp"
 
@@ -74,18 +74,14 @@ WireEndpoint to_wire(const Endpoint& endpoint) {
 std::optional<Endpoint> from_wire(const WireEndpoint& in) {
     Endpoint endpoint;
     endpoint.port = in.port.get();
-    std::array<std::uint8_t, 16> bytes{};
-    std::memcpy(bytes.data(), in.address.data(), bytes.size());
     switch (in.family) {
         case 0:
             break;
         case 4:
-            endpoint.address =
-                net::IpAddress::v4(std::uint32_t{bytes[0]} << 24U | std::uint32_t{bytes[1]} << 16U |
-                                   std::uint32_t{bytes[2]} << 8U | bytes[3]);
+            endpoint.address = net::IpAddress::v4(read_value<be32>(in.address)->get());
             break;
         case 6:
-            endpoint.address = net::IpAddress::v6(bytes);
+            endpoint.address = net::IpAddress::v6(std::bit_cast<std::array<std::uint8_t, 16>>(in.address));
             break;
         default:
             return std::nullopt;
@@ -108,13 +104,6 @@ std::optional<std::string> from_wire(const WireName& in) {
     return good_name(name) ? std::optional(std::move(name)) : std::nullopt;
 }
 
-template <typename T>
-std::array<std::byte, sizeof(T)> bytes_array(const T& value) {
-    std::array<std::byte, sizeof(T)> out;
-    std::memcpy(out.data(), &value, sizeof value);
-    return out;
-}
-
 }  // namespace
 
 bool good_name(std::string_view name) {
@@ -134,7 +123,7 @@ std::array<std::byte, kHelloSize> encode(const Hello& hello) {
     out.nonce = hello.nonce;
     out.endpoint = to_wire(hello.endpoint);
     out.name = to_wire(hello.name);
-    return bytes_array(out);
+    return std::bit_cast<std::array<std::byte, kHelloSize>>(out);
 }
 
 std::optional<Hello> decode_hello(Bytes head, HelloFault& fault) {
@@ -171,7 +160,7 @@ std::array<std::byte, kNodesHeadSize> encode_nodes_head(const NodeList& list) {
     WireListHead head{};
     head.flags.set(list.complete ? kComplete : std::uint16_t{0});
     head.count.set(static_cast<std::uint16_t>(list.nodes.size()));
-    return bytes_array(head);
+    return std::bit_cast<std::array<std::byte, kNodesHeadSize>>(head);
 }
 
 std::vector<std::byte> encode_nodes_body(const NodeList& list) {

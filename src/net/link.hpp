@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -13,9 +14,9 @@ namespace ernic::net {
 /// Thread: device.
 class Link {
   public:
-    /// Cable: what the port is plugged into (the back end, the TAP interface). Fault: an injected outage.
-    /// Operator: a person, by the control socket.
-    enum class Source : std::uint8_t { Cable, Fault, Operator };
+    /// Cable: what the port is plugged into (the back end, the TAP interface). Mesh: there is a peer, where
+    /// that is asked for. Fault: an injected outage. Operator: a person, by the control socket.
+    enum class Source : std::uint8_t { Cable, Mesh, Fault, Operator };
 
     void set(Source source, bool up) {
         const bool before = this->up();
@@ -27,7 +28,9 @@ class Link {
         }
     }
 
-    [[nodiscard]] bool up() const { return says_up_[0] && says_up_[1] && says_up_[2]; }
+    [[nodiscard]] bool up() const {
+        return std::all_of(says_up_.begin(), says_up_.end(), [](bool up) { return up; });
+    }
     /// What one of them says.
     [[nodiscard]] bool up(Source source) const { return says_up_[static_cast<std::size_t>(source)]; }
 
@@ -35,7 +38,7 @@ class Link {
     void on_change(std::function<void(bool up)> listener) { listeners_.push_back(std::move(listener)); }
 
   private:
-    std::array<bool, 3> says_up_ = {true, true, true};
+    std::array<bool, 4> says_up_ = {true, true, true, true};
     std::vector<std::function<void(bool)>> listeners_;
 };
 

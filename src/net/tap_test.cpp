@@ -152,6 +152,15 @@ std::vector<std::byte> frame_of(std::uint16_t ether_type, std::size_t size, bool
     return frame;
 }
 
+/// PACKET_VNET_HDR has the short header.
+constexpr std::size_t kVnet = 10;
+
+/// As such a packet socket takes it.
+std::vector<std::byte> with_header(std::vector<std::byte> frame) {
+    frame.insert(frame.begin(), kVnet, std::byte{0});
+    return frame;
+}
+
 /// Ethernet, IPv4 and TCP headers, lengths and sums as the ionic driver leaves them.
 std::vector<std::byte> tcp_header(bool to_guest) {
     auto frame = frame_of(wire::kEtherTypeIpv4, 54, to_guest);
@@ -213,9 +222,6 @@ class TapTest : public testing::Test {
         }
     }
 
-    /// PACKET_VNET_HDR has the short header.
-    static constexpr std::size_t kVnet = 10;
-
     Host host;
     FakeClock clock;
     EventLoop loop{clock};
@@ -248,8 +254,7 @@ TEST_F(TapTest, FramesTravelBothWays) {
     const auto arrived = receive(far);
     EXPECT_EQ(std::vector(arrived.begin() + kVnet, arrived.end()), out);
 
-    auto in = frame_of(kExperiment, 1514, true);
-    in.insert(in.begin(), kVnet, std::byte{0});
+    const auto in = with_header(frame_of(kExperiment, 1514, true));
     ASSERT_EQ(write(far.get(), in.data(), in.size()), static_cast<ssize_t>(in.size()));
     run();
     ASSERT_EQ(guest.seen.size(), 1U);
@@ -422,8 +427,7 @@ TEST_F(TapTest, ReadingPausesUntilThereIsRoomOrPatienceEnds) {
     run(10);
     const UniqueFd far = host.packet_socket();
     guest.left = 1;
-    auto in = frame_of(kExperiment, 100, true);
-    in.insert(in.begin(), kVnet, std::byte{0});
+    const auto in = with_header(frame_of(kExperiment, 100, true));
     for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(write(far.get(), in.data(), in.size()), static_cast<ssize_t>(in.size()));
     }
@@ -444,8 +448,7 @@ TEST_F(TapTest, PollingLooksLessOftenWhileThereIsNothing) {
     plug();
     run(10);
     const UniqueFd far = host.packet_socket();
-    auto in = frame_of(kExperiment, 100, true);
-    in.insert(in.begin(), kVnet, std::byte{0});
+    const auto in = with_header(frame_of(kExperiment, 100, true));
     const auto send = [&] {
         return write(far.get(), in.data(), in.size()) == static_cast<ssize_t>(in.size());
     };
@@ -468,8 +471,7 @@ TEST_F(TapTest, AReadingTurnEndsWhenItsTimeIsUp) {
     plug();
     run(10);
     const UniqueFd far = host.packet_socket();
-    auto in = frame_of(kExperiment, 100, true);
-    in.insert(in.begin(), kVnet, std::byte{0});
+    const auto in = with_header(frame_of(kExperiment, 100, true));
     for (int i = 0; i < 10; ++i) {
         ASSERT_EQ(write(far.get(), in.data(), in.size()), static_cast<ssize_t>(in.size()));
     }

@@ -85,6 +85,10 @@ class QueuePair {
     [[nodiscard]] MemoryTable::User local_user() const {
         return {identity_.pd, identity_.qpn, identity_.privileged};
     }
+    /// How its peer's requests do.
+    [[nodiscard]] MemoryTable::User remote_user() const {
+        return {identity_.pd, identity_.qpn, identity_.remote_privileged};
+    }
     [[nodiscard]] QpAttributes& attributes() { return attributes_; }
     [[nodiscard]] const QpAttributes& attributes() const { return attributes_; }
 

@@ -11,10 +11,6 @@
 namespace ernic::rdma {
 namespace {
 
-MemoryTable::User remote_user(const QueuePair& qp) {
-    return {qp.identity().pd, qp.qpn(), qp.identity().remote_privileged};
-}
-
 ReceiveKind kind_of(const net::Message& message) {
     if (message.has_immediate) {
         return ReceiveKind::SendImmediate;
@@ -172,7 +168,7 @@ void Responder::on_send(const net::Message& message) {
     }
     received_ += message.length;
     if (message.last && message.has_invalidate &&
-        qp_.engine().memory_table().invalidate(remote_user(qp_), message.invalidate_key) !=
+        qp_.engine().memory_table().invalidate(qp_.remote_user(), message.invalidate_key) !=
             CompletionStatus::Success) {
         qp_.engine().counters().resp_access_errors.add();
         refuse(message, net::Syndrome::NakRemoteAccess, QpEvent::AccessError, CompletionStatus::LocalAccess);
@@ -207,9 +203,9 @@ void Responder::on_write(const net::Message& message) {
     // because the region may go away. InfiniBand 9.7.4.1.5: a zero-length write does not look at its key.
     const bool refused =
         message.length != 0 && ((message.first && !message.last &&
-                                 table.check(remote_user(qp_), message.rkey, message.remote_va,
+                                 table.check(qp_.remote_user(), message.rkey, message.remote_va,
                                              message.message_length, Use::RemoteWrite) != KeyVerdict::Ok) ||
-                                table.append(remote_user(qp_), message.rkey, message.remote_va,
+                                table.append(qp_.remote_user(), message.rkey, message.remote_va,
                                              message.length, Use::RemoteWrite, target) != KeyVerdict::Ok);
     if (refused) {
         qp_.engine().counters().resp_access_errors.add();
@@ -261,7 +257,7 @@ bool Responder::allowed(const net::Message& message, bool right) {
 
 bool Responder::may_read(const net::Message& message) const {
     return message.length == 0 ||
-           qp_.engine().memory_table().check(remote_user(qp_), message.rkey, message.remote_va,
+           qp_.engine().memory_table().check(qp_.remote_user(), message.rkey, message.remote_va,
                                              message.length, Use::RemoteRead) == KeyVerdict::Ok;
 }
 
@@ -289,7 +285,7 @@ void Responder::on_atomic(const net::Message& message) {
                CompletionStatus::LocalQpOperation);
         return;
     }
-    if (qp_.engine().memory_table().append(remote_user(qp_), message.rkey, message.remote_va,
+    if (qp_.engine().memory_table().append(qp_.remote_user(), message.rkey, message.remote_va,
                                            sizeof(std::uint64_t), Use::RemoteAtomic,
                                            target) != KeyVerdict::Ok ||
         target.count() != 1 ||

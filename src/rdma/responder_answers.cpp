@@ -84,9 +84,9 @@ bool Responder::transmit_read(Answer& answer) {
         const std::uint64_t offset = answer.sent;
         const std::uint64_t length = std::min(answer.length - offset, kFragment);
         mem::SpanList source;
-        const MemoryTable::User user{qp_.identity().pd, qp_.qpn(), qp_.identity().remote_privileged};
-        if (length != 0 && qp_.engine().memory_table().append(user, answer.rkey, answer.va + offset, length,
-                                                              Use::RemoteRead, source) != KeyVerdict::Ok) {
+        if (length != 0 &&
+            qp_.engine().memory_table().append(qp_.remote_user(), answer.rkey, answer.va + offset, length,
+                                               Use::RemoteRead, source) != KeyVerdict::Ok) {
             qp_.engine().counters().resp_access_errors.add();
             net::Message request;
             request.psn = answer.psn.value();

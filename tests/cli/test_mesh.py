@@ -153,6 +153,20 @@ class Mesh(ServerTest):
         worker.process.kill()
         self.wait(lambda: not self.ask(0, ["link"])["up"])
 
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/net/tun"), "only root makes interfaces")
+    def test_the_link_follows_a_tap_and_the_mesh(self):
+        tap = f"ernic{os.getpid()}"
+        subprocess.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "vnet_hdr"], check=True)
+        self.addCleanup(subprocess.run, ["ip", "link", "delete", tap], check=True)
+        self.node(0, "", "--link-follows", "mesh", "--tap", tap)
+        self.assertEqual(self.ask(0, ["link"])["down_by"], ["tap", "mesh"])
+        worker = self.node(1)
+        self.wait(lambda: self.ask(0, ["link"])["down_by"] == ["tap"])
+        subprocess.run(["ip", "link", "set", tap, "up"], check=True)
+        self.wait(lambda: self.ask(0, ["link"])["up"])
+        worker.process.kill()
+        self.wait(lambda: self.ask(0, ["link"])["down_by"] == ["mesh"])
+
     def test_noise_on_the_port_is_counted_and_nothing_else(self):
         self.node(0)
         for noise in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 4096, os.urandom(4096)):

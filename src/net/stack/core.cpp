@@ -157,11 +157,16 @@ void Core::receive_super_frame(const SuperFrame& packet, const mem::SpanList& pa
 }
 
 void Core::take(const WireFrame& frame) {
-    // The head of a frame in two parts holds all headers.
-    queue(frame.head, frame.size(), [&](MutableBytes out) {
-        std::copy(frame.head.begin(), frame.head.end(), out.begin());
-        std::copy(frame.tail.begin(), frame.tail.end(),
-                  out.begin() + static_cast<std::ptrdiff_t>(frame.head.size()));
+    // The head of a frame in two parts holds all headers. Memory that the guest can write to is read once:
+    // what the filter has looked at is what lwIP gets.
+    std::array<std::byte, kFilterHead> copied;
+    const std::size_t size = std::min(frame.head.size(), copied.size());
+    std::copy_n(frame.head.begin(), size, copied.begin());
+    queue(Bytes(copied).first(size), frame.size(), [&](MutableBytes out) {
+        const Bytes rest = frame.head.subspan(size);
+        auto end = std::copy_n(copied.begin(), size, out.begin());
+        end = std::copy(rest.begin(), rest.end(), end);
+        std::copy(frame.tail.begin(), frame.tail.end(), end);
     });
 }
 
@@ -206,7 +211,7 @@ void Core::queue(Bytes head, std::size_t size, const std::function<void(MutableB
     }
     fill({static_cast<std::byte*>(packet->payload), size});
     counters_.frames_taken.add();
-    incoming_.push_back({receiving_, packet, what.listener_query});
+    incoming_.push_back({receiving_, packet, what});
 }
 
 bool Core::connection_allowed() {
@@ -248,7 +253,7 @@ void Core::release(pbuf* packet) {
 }
 
 void Core::handle(const Received& received) {
-    if (overruns_window({static_cast<const std::byte*>(received.packet->payload), received.packet->len})) {
+    if (overruns_window(received.what)) {
         counters_.unwanted.add();
         pbuf_free(received.packet);
         return;
@@ -257,7 +262,7 @@ void Core::handle(const Received& received) {
     netif_default = &received.host->interface;
     at_work_ = true;
     ethernet_input(received.packet, &received.host->interface);
-    if (received.listener_query) {
+    if (received.what.listener_query) {
         // lwIP would answer after a random delay; on a segment of ours nobody profits from that, and it would
         // need a timer.
         constexpr int kLongestDelay = 101;  // in ticks of 100 ms

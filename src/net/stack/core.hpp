@@ -9,6 +9,7 @@
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "net/segmentation.hpp"
+#include "net/stack/filter.hpp"
 #include "net/stack/host.hpp"
 #include "net/stack/lwip.hpp"
 #include "net/stack/stack.hpp"
@@ -69,7 +70,7 @@ class Core final : private WireFrameSink {
     struct Received {
         Host::Impl* host;
         pbuf* packet;
-        bool listener_query;
+        Classified what;
     };
     struct Block;
 

@@ -14,8 +14,9 @@ constexpr IpAddress kAllNodes = IpAddress::v6({0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 
 constexpr Classified take() {
     return {.verdict = Verdict::Take};
 }
-constexpr Classified from(const IpAddress& source, Classified what) {
+constexpr Classified between(const IpAddress& source, const IpAddress& destination, Classified what) {
     what.source = source;
+    what.destination = destination;
     return what;
 }
 constexpr Classified not_for_us() {
@@ -52,18 +53,22 @@ Classified classify_arp(Bytes body, const HostAddresses& host) {
     }
     const IpAddress sender = IpAddress::v4(arp->sender_ip.get());
     // A probe for a duplicate (RFC 5227) comes from 0.0.0.0, and shall hear that the address is taken.
-    return sender.unspecified() || plausible_source(sender, host) ? from(sender, take()) : unwanted();
+    return sender.unspecified() || plausible_source(sender, host)
+               ? between(sender, host.ipv4->address, take())
+               : unwanted();
 }
 
-/// A transport header that starts a packet (`first`), or the middle of a fragmented one.
-Classified classify_transport(std::uint8_t protocol, bool first, Bytes transport) {
+/// A transport header that starts a packet (`first`), or the middle of a fragmented one; with its data it has
+/// `size` bytes, of which `transport` need not hold all.
+Classified classify_transport(std::uint8_t protocol, bool first, Bytes transport, std::size_t size) {
     switch (protocol) {
         case wire::kIpProtocolTcp: {
             if (!first) {
                 return unwanted();  // nobody fragments TCP
             }
             const auto tcp = read_value<wire::TcpHeader>(transport);
-            if (!tcp || tcp->data_offset >> 4U < sizeof *tcp / 4) {
+            const std::size_t header = tcp ? (tcp->data_offset >> 4U) * std::size_t{4} : 0;
+            if (header < sizeof(wire::TcpHeader) || header > size) {
                 return malformed();
             }
             // A host opens no connection itself, so nobody accepts one. Everything after a SYN acknowledges
@@ -73,7 +78,13 @@ Classified classify_transport(std::uint8_t protocol, bool first, Bytes transport
                       : (tcp->flags & (wire::kTcpAck | wire::kTcpRst)) == 0) {
                 return unwanted();
             }
-            return {.verdict = Verdict::Take, .opens_connection = opens};
+            const std::uint32_t end = (tcp->flags & wire::kTcpFin) != 0 ? 1 : 0;
+            return {.verdict = Verdict::Take,
+                    .tcp = TcpSegment{.source_port = tcp->source_port.get(),
+                                      .destination_port = tcp->destination_port.get(),
+                                      .sequence = tcp->sequence.get(),
+                                      .length = static_cast<std::uint32_t>(size - header) + end},
+                    .opens_connection = opens};
         }
         case wire::kIpProtocolUdp:
             return !first || read_value<wire::UdpHeader>(transport) ? take() : malformed();
@@ -113,8 +124,9 @@ Classified classify_ipv4(Bytes body, std::size_t size, const HostAddresses& host
         return unwanted();
     }
     const bool first = (fragment & wire::kIpv4FragmentOffsetMask) == 0;
-    return from(IpAddress::v4(ip->source.get()),
-                classify_transport(ip->protocol, first, body.subspan(sizeof *ip)));
+    return between(IpAddress::v4(ip->source.get()), host.ipv4->address,
+                   classify_transport(ip->protocol, first, body.subspan(sizeof *ip),
+                                      ip->total_length.get() - sizeof *ip));
 }
 
 /// Neighbour discovery that hosts need. Routers, prefixes and redirects of a segment are not for us.
@@ -150,7 +162,7 @@ Classified classify_ipv6(Bytes body, std::size_t size, const HostAddresses& host
     if (ip->next_header == wire::kIpProtocolIcmpv6 && !payload.empty()) {
         const auto type = std::to_integer<std::uint8_t>(payload.front());
         if (type == wire::kIcmpv6NeighbourSolicitation || type == wire::kIcmpv6NeighbourAdvertisement) {
-            return from(source, classify_discovery(payload, source, destination, host));
+            return between(source, destination, classify_discovery(payload, source, destination, host));
         }
     }
     if (destination == kAllNodes && ip->next_header == wire::kIpProtocolHopByHop) {
@@ -180,12 +192,15 @@ Classified classify_ipv6(Bytes body, std::size_t size, const HostAddresses& host
             return unwanted();
         }
         const bool first = (fragment->offset_flags.get() & wire::kIpv6FragmentOffsetMask) == 0;
-        return from(source,
-                    classify_transport(fragment->next_header, first, payload.subspan(sizeof *fragment)));
+        // TCP, whose size matters, is not among what may be fragmented.
+        return between(
+            source, destination,
+            classify_transport(fragment->next_header, first, payload.subspan(sizeof *fragment), 0));
     }
     return ip->next_header == wire::kIpProtocolIcmp
                ? unwanted()
-               : from(source, classify_transport(ip->next_header, true, payload));
+               : between(source, destination,
+                         classify_transport(ip->next_header, true, payload, ip->payload_length.get()));
 }
 
 }  // namespace

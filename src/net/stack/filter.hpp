@@ -31,10 +31,21 @@ enum class Verdict : std::uint8_t {
     Malformed,  ///< cut short or contradicting itself
 };
 
+/// Where a TCP segment belongs.
+struct TcpSegment {
+    std::uint16_t source_port = 0;
+    std::uint16_t destination_port = 0;
+    std::uint32_t sequence = 0;
+    /// Sequence numbers of data and FIN.
+    std::uint32_t length = 0;
+};
+
 struct Classified {
     Verdict verdict = Verdict::Malformed;
     /// Of what is taken.
     IpAddress source{};
+    IpAddress destination{};
+    std::optional<TcpSegment> tcp{};
     /// Asks for a connection (TCP SYN).
     bool opens_connection = false;
     /// A multicast listener query (RFC 2710), which wants an answer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "base/bytes.hpp"
+#include "net/stack/filter.hpp"
 
 namespace ernic::net::stack {
 
@@ -9,7 +9,7 @@ namespace ernic::net::stack {
 /// window that it was told. No honest peer sends that (RFC 9293 3.8.6). lwIP 2.1 keeps the first such segment
 /// uncut (tcp_receive), and ends the process by an assertion when the gap is filled.
 ///
-/// `frame` is a whole untagged Ethernet frame that classify() has let through. Thread: device.
-[[nodiscard]] bool overruns_window(Bytes frame);
+/// `what` is a packet that is handed to lwIP next. Thread: device. Fails: never.
+[[nodiscard]] bool overruns_window(const Classified& what);
 
 }  // namespace ernic::net::stack
