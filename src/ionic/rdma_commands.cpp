@@ -27,8 +27,6 @@ constexpr std::uint8_t kTypeUd = 3;
 constexpr std::uint8_t kMinWqeStrideLog2 = 6;
 constexpr std::uint8_t kCqeStrideLog2 = 5;
 constexpr std::size_t kMaxHeader = 66;
-/// Page table entries copied at once: four fresh pages of host memory, which may cost a page fault each.
-constexpr std::size_t kEntriesAtOnce = 2048;
 
 /// Reads the body as T and passes it on; a body of another length is a broken command.
 template <typename T, typename Run>
@@ -77,7 +75,7 @@ RdmaCommands::Outcome RdmaCommands::read(const Map& map, std::optional<mem::Tabl
     }
     if (!copy->complete()) {
         const std::size_t before = copy->copied();
-        if (!copy->advance(objects_.memory(), kEntriesAtOnce)) {
+        if (!copy->advance(objects_.memory(), rdma::kTableEntriesAtOnce)) {
             return Status::BadAttribute;
         }
         entries_read_ += copy->copied() - before;

@@ -27,6 +27,8 @@ class TableCopy {
     [[nodiscard]] bool advance(const GuestMemory& memory, std::size_t entries);
     [[nodiscard]] bool complete() const { return copied_ == entries_.size(); }
     [[nodiscard]] std::size_t copied() const { return copied_; }
+    /// Entries of the whole table.
+    [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
     /// Precondition: complete().
     [[nodiscard]] PageList take() &&;

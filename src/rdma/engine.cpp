@@ -77,6 +77,7 @@ void Engine::remove(QueuePair& qp) {
     }
     qps_[qp.qpn()] = nullptr;
     --live_qps_;
+    memory_table_.abandon(qp.qpn());
     if (qp.turn.queue != nullptr) {
         qp.turn.queue->remove(qp);
     }

@@ -2,6 +2,7 @@
 // Order, bounds and clean-up when requests fail, answers come late or work piles up.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <vector>
 
 #include "rdma/engine.hpp"
@@ -123,28 +124,114 @@ TEST_F(Hostile, LocalRequestsSpendTheBudgetOfAStep) {
     EXPECT_EQ(a->owner.sent.size(), 2 * kRequestsPerStep);
 }
 
-TEST_F(Hostile, AFastRegistrationCostsWhatItsTableIsLong) {
-    world.bring_up(*a, 11);
-    MemoryRegion region;
-    region.kind = MemoryRegion::Kind::FastRegister;
-    region.pd = test::kPd;
-    ASSERT_TRUE(world.engine.memory_table().create(2 << 8U, std::move(region)));
-    WorkRequest registration{};
-    registration.opcode = Opcode::RegisterMr;
-    registration.immediate_or_key = 2 << 8U;
-    registration.page_size_log2 = 12;
-    registration.map_count = 60'000;
-    for (int i = 0; i < 10; ++i) {
-        world.post(*a, registration);
+/// Regions for fast registration, and requests with tables that take many steps.
+class LongTables : public Hostile {
+  protected:
+    static constexpr std::uint32_t kEntries = 30'000;
+
+    LongTables() {
+        world.bring_up(*a, 10);
+        for (std::uint32_t index : {2U, 3U}) {
+            MemoryRegion region;
+            region.kind = MemoryRegion::Kind::FastRegister;
+            region.pd = test::kPd;
+            EXPECT_TRUE(world.engine.memory_table().create(index << 8U, std::move(region)));
+        }
     }
+    static WorkRequest registration(std::uint32_t index = 2, std::uint32_t entries = kEntries) {
+        WorkRequest wr{};
+        wr.opcode = Opcode::RegisterMr;
+        wr.immediate_or_key = index << 8U;
+        wr.page_size_log2 = 12;
+        wr.map_count = entries;
+        return wr;
+    }
+    /// Engine steps until `peer` has `count` completions.
+    int steps_until(const Peer& peer, std::size_t count) {
+        int steps = 0;
+        while (peer.owner.sent.size() < count && steps < 1000) {
+            world.engine.step();
+            ++steps;
+        }
+        return steps;
+    }
+};
+
+TEST_F(LongTables, AreCopiedInPieces) {
+    const MemoryTable::User user{test::kPd, 10, true};
+    std::uint32_t copied = 0;
+    std::uint32_t all = 0;
+    std::optional<CompletionStatus> status;
+    while (!status) {
+        status = world.engine.memory_table().register_pages(user, registration(), copied);
+        EXPECT_LE(copied, kTableEntriesAtOnce);
+        all += copied;
+    }
+    EXPECT_EQ(*status, CompletionStatus::Success);
+    EXPECT_EQ(all, kEntries);
+}
+
+TEST_F(LongTables, CostWhatTheyAreLong) {
+    for (int i = 0; i < 10; ++i) {
+        world.post(*a, registration());
+    }
+    world.post(*a, registration(2, kMaxTableEntries + 1));
     EXPECT_TRUE(world.engine.step());
-    EXPECT_LE(a->owner.sent.size(), 2U) << "480 KB each";
-    registration.map_count = kMaxTableEntries + 1;
-    world.post(*a, registration);
+    EXPECT_LE(a->owner.sent.size(), 3U) << "240 KB each";
     world.run();
     ASSERT_EQ(a->owner.sent.size(), 11U);
     EXPECT_EQ(a->owner.sent[9].status, CompletionStatus::Success);
     EXPECT_EQ(a->owner.sent[10].status, CompletionStatus::MemoryManagement);
+}
+
+TEST_F(LongTables, OneAtATimeAndEveryOneGetsItsTurn) {
+    auto b = world.make(11, QpType::Rc, true);
+    world.bring_up(*b, 11);
+    world.post(*a, registration(2));
+    world.post(*b, registration(3));
+    world.run();
+    ASSERT_EQ(a->owner.sent.size(), 1U);
+    ASSERT_EQ(b->owner.sent.size(), 1U);
+    EXPECT_EQ(a->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_EQ(b->owner.sent[0].status, CompletionStatus::Success);
+    EXPECT_EQ(world.engine.memory_table().page_entries_used(), 2 * kEntries);
+}
+
+TEST_F(LongTables, OfWhoLeavesInTheMiddleHoldUpNobody) {
+    auto b = world.make(11, QpType::Rc, true);
+    world.bring_up(*b, 11);
+    const MemoryTable::User user{test::kPd, 10, true};
+    std::uint32_t copied = 0;
+    MemoryTable& table = world.engine.memory_table();
+    for (int round = 0; round < 3; ++round) {
+        auto c = world.make(12, QpType::Rc, true);
+        world.bring_up(*c, 12);
+        ASSERT_FALSE(table.register_pages({test::kPd, 12, true}, registration(3), copied)) << "has begun";
+        EXPECT_FALSE(table.register_pages(user, registration(2), copied)) << "waits";
+        EXPECT_EQ(copied, 0U);
+        if (round == 0) {
+            c->qp->fail();
+        } else if (round == 1) {
+            c->qp->enter(QpState::Sqd);
+            world.post(*c, write(key));  // not in SQD, but it gets a turn
+            world.run();
+        } else {
+            c.reset();
+        }
+        world.post(*b, registration(2));
+        EXPECT_LT(steps_until(*b, static_cast<std::size_t>(round) + 1), 100);
+    }
+}
+
+TEST_F(LongTables, CannotChangeTheirLengthOnTheWay) {
+    const MemoryTable::User user{test::kPd, 10, true};
+    std::uint32_t copied = 0;
+    MemoryTable& table = world.engine.memory_table();
+    ASSERT_FALSE(table.register_pages(user, registration(2, 60'000), copied));
+    EXPECT_EQ(table.register_pages(user, registration(2, 2), copied), CompletionStatus::MemoryManagement);
+    table.abandon(user.qpn);
+    EXPECT_EQ(table.register_pages(user, registration(2, 2), copied), CompletionStatus::Success);
+    EXPECT_EQ(table.page_entries_used(), 2U);
 }
 
 TEST_F(Hostile, QueuePairsLeaveTheQueueOfWorkFromAnywhere) {

@@ -31,6 +31,9 @@ inline constexpr std::uint64_t kBytesPerStep = std::uint64_t{512} * 1024;
 inline constexpr std::uint32_t kRequestsPerStep = 256;
 /// Most entries of one page table: the driver's tables are single kernel allocations of at most 4 MiB.
 inline constexpr std::uint32_t kMaxTableEntries = 512 * 1024;
+/// Entries of a page table that are copied before others have their turn: four fresh pages of host memory,
+/// which may cost a page fault each.
+inline constexpr std::size_t kTableEntriesAtOnce = 2048;
 /// What has been destroyed is given back in pieces of this many slots of an object table, and one block of
 /// page tables.
 inline constexpr std::uint32_t kSlotsPerSweep = 16;

@@ -77,6 +77,7 @@ void MemoryTable::destroy(std::uint32_t key) {
 }
 
 void MemoryTable::clear() {
+    incoming_.reset();
     regions_.clear();
     page_entries_used_ = 0;
 }
@@ -145,7 +146,9 @@ KeyVerdict MemoryTable::append(const User& user, std::uint32_t key, std::uint64_
                : KeyVerdict::NotMapped;
 }
 
-CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest& request) {
+std::optional<CompletionStatus> MemoryTable::register_pages(const User& user, const WorkRequest& request,
+                                                            std::uint32_t& copied) {
+    copied = 0;
     MemoryRegion* region = at(request.immediate_or_key);
     if (region == nullptr || region->kind != MemoryRegion::Kind::FastRegister || region->pd != user.pd ||
         !Range::make(request.remote_va, request.length)) {
@@ -161,12 +164,32 @@ CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest
         if (request.map_count > page_entries_limit_ - others) {
             return CompletionStatus::MemoryManagement;
         }
-        auto table = mem::PageList::from_table(memory_, request.table, request.map_count,
+        if (incoming_ && incoming_->qpn != user.qpn) {
+            return std::nullopt;
+        }
+        if (!incoming_) {
+            auto table = mem::TableCopy::begin(memory_, request.table, request.map_count,
                                                request.page_size_log2, tables_);
-        if (!table || request.page_offset >= table->page_size()) {
+            if (!table) {
+                return CompletionStatus::MemoryManagement;
+            }
+            incoming_.emplace(Incoming{user.qpn, std::move(*table)});
+        }
+        const std::size_t before = incoming_->table.copied();
+        // The guest can change a posted request while it is being executed.
+        if (incoming_->table.size() != request.map_count ||
+            !incoming_->table.advance(memory_, kTableEntriesAtOnce)) {
             return CompletionStatus::MemoryManagement;
         }
-        pages = std::move(*table);
+        copied = static_cast<std::uint32_t>(incoming_->table.copied() - before);
+        if (!incoming_->table.complete()) {
+            return std::nullopt;
+        }
+        pages = std::move(incoming_->table).take();
+        incoming_.reset();
+        if (request.page_offset >= pages.page_size()) {
+            return CompletionStatus::MemoryManagement;
+        }
     }
     page_entries_used_ = page_entries_used_ - region->pages.entries() + pages.entries();
     region->pages = std::move(pages);
@@ -178,6 +201,12 @@ CompletionStatus MemoryTable::register_pages(const User& user, const WorkRequest
     region->serial = next_serial_++;
     region->valid = true;
     return CompletionStatus::Success;
+}
+
+void MemoryTable::abandon(std::uint32_t qpn) {
+    if (incoming_ && incoming_->qpn == qpn) {
+        incoming_.reset();
+    }
 }
 
 CompletionStatus MemoryTable::invalidate(const User& user, std::uint32_t key) {

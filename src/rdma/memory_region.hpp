@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/slot_table.hpp"
 #include "mem/guest_memory.hpp"
 #include "mem/ring.hpp"
+#include "mem/table_copy.hpp"
 #include "mem/table_pool.hpp"
 #include "rdma/types.hpp"
 
@@ -89,8 +91,13 @@ class MemoryTable {
     [[nodiscard]] KeyVerdict check(const User& user, std::uint32_t key, std::uint64_t va,
                                    std::uint64_t length, Use use) const;
 
-    /// REG_MR: gives a fast-register region its memory, rights and new tag.
-    CompletionStatus register_pages(const User& user, const WorkRequest& request);
+    /// REG_MR: gives a fast-register region its memory, rights and new tag. A long page table is copied in
+    /// pieces, one table of all users at a time. Nullopt: there is more to copy, or another one's turn has to
+    /// end first; call again with the same request, or abandon() it. `copied`: the entries this call copied.
+    std::optional<CompletionStatus> register_pages(const User& user, const WorkRequest& request,
+                                                   std::uint32_t& copied);
+    /// The queue pair does not go on with a registration, if it had begun one.
+    void abandon(std::uint32_t qpn);
     /// LOCAL_INV (local) or SEND_INV (remote): the key stops being valid.
     CompletionStatus invalidate(const User& user, std::uint32_t key);
     /// BIND_MW.
@@ -104,9 +111,16 @@ class MemoryTable {
     [[nodiscard]] KeyVerdict find(const User& user, std::uint32_t key, std::uint64_t va, std::uint64_t length,
                                   Use use, const MemoryRegion*& region) const;
 
+    /// A page table that is being copied, and the queue pair it is for.
+    struct Incoming {
+        std::uint32_t qpn;
+        mem::TableCopy table;
+    };
+
     mem::GuestMemory& memory_;
     mem::TablePool tables_;
     SlotTable<MemoryRegion> regions_;
+    std::optional<Incoming> incoming_;
     std::uint64_t page_entries_limit_;
     std::uint64_t page_entries_used_ = 0;
     std::uint64_t next_serial_ = 1;

@@ -77,12 +77,14 @@ TEST_F(Keys, FastRegistrationLifeCycle) {
     wr.table = mem::Iova{0x5000};
     wr.map_count = 1;
     wr.rights = World::all_rights();
-    EXPECT_EQ(table.register_pages(kUser, wr), CompletionStatus::Success);
+    std::uint32_t copied = 0;
+    EXPECT_EQ(table.register_pages(kUser, wr, copied), CompletionStatus::Success);
     EXPECT_EQ(check(3U << 8U | 2U, 0x5000, 4096, Use::RemoteWrite), KeyVerdict::Ok);
     EXPECT_EQ(check(3U << 8U | 1U, 0x5000, 1, Use::RemoteWrite), KeyVerdict::BadKey) << "the old tag";
     EXPECT_EQ(table.invalidate(kUser, 3U << 8U | 2U), CompletionStatus::Success);
     EXPECT_EQ(check(3U << 8U | 2U, 0x5000, 1, Use::RemoteWrite), KeyVerdict::BadKey);
-    EXPECT_EQ(table.register_pages({test::kPd + 1, 10, false}, wr), CompletionStatus::MemoryManagement);
+    EXPECT_EQ(table.register_pages({test::kPd + 1, 10, false}, wr, copied),
+              CompletionStatus::MemoryManagement);
 }
 
 TEST_F(Keys, UserRegionsCannotBeInvalidated) {

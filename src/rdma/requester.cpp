@@ -58,6 +58,7 @@ void Requester::start(Psn first) {
 
 void Requester::stop() {
     timer_.cancel();
+    qp_.engine().memory_table().abandon(qp_.qpn());
     failure_.reset();
     rnr_waiting_ = went_back_ = false;
     retries_ = rnr_retries_ = 0;
@@ -158,6 +159,10 @@ Turned Requester::step(Budget& budget) {
     }
     stepping_ = false;
     qp_.owner().send_batch_done();
+    if (turned != Turned::More) {
+        // Nobody may have to wait for the rest of a page table that nobody is copying.
+        qp_.engine().memory_table().abandon(qp_.qpn());
+    }
     if (turned != Turned::Done) {
         // Nobody is late while we are not done with asking: the time until our next turn is not the peer's.
         // While it waits for a receiver to become ready the timer is all that sets the requester going again.
@@ -262,16 +267,19 @@ void Requester::count(const WorkRequest& request) {
 
 void Requester::run_local(const WorkRequest& request, std::uint32_t position, Budget& budget) {
     --budget.requests;
-    if (request.opcode == Opcode::RegisterMr) {
-        budget.take(std::uint64_t{request.map_count} * sizeof(le64));
-    }
     MemoryTable& table = qp_.engine().memory_table();
     CompletionStatus status = CompletionStatus::LocalQpOperation;
     switch (request.opcode) {
         case Opcode::RegisterMr:
             // Fast registration is a kernel privilege: a process could map any bus address with it.
             if (qp_.identity().privileged) {
-                status = table.register_pages(qp_.local_user(), request);
+                std::uint32_t copied = 0;
+                const auto registered = table.register_pages(qp_.local_user(), request, copied);
+                budget.take(std::uint64_t{copied} * sizeof(le64));
+                if (!registered) {
+                    return;
+                }
+                status = *registered;
             }
             break;
         case Opcode::LocalInvalidate:
