@@ -303,7 +303,7 @@ class Target {
         net::FramePort& port = from_guest ? guest_port_ : (bits & 8U) != 0 ? other_port_ : peer_port_;
         mem::SpanList list;
         if (super) {
-            fill(list, input_.u8(), 1 + input_.u16());
+            fill(list, input_.u8(), input_.u16());
             bytes.resize(std::min<std::size_t>(bytes.size(), 256));
             port.transmit({.data = list,
                            .insert_vlan = {},

@@ -48,8 +48,10 @@ std::size_t Crossing::payload_bytes() const {
 std::uint64_t Crossing::wire_bytes() const {
     if (frame != nullptr) {
         const std::uint64_t segment = frame->segmentation ? frame->segmentation->segment_size : 0;
-        const std::uint64_t more =
-            segment != 0 ? (frame->data.bytes() - 1) / segment * header_bytes(*frame) : 0;
+        // Headers alone are one segment, too.
+        const std::uint64_t more = segment != 0 && frame->data.bytes() != 0
+                                       ? (frame->data.bytes() - 1) / segment * header_bytes(*frame)
+                                       : 0;
         return payload_bytes() + more;
     }
     const std::uint64_t bytes = payload_bytes();

@@ -129,6 +129,20 @@ class FaultsTest : public testing::Test {
 
 using Numbers = std::vector<std::uint32_t>;
 
+TEST_F(FaultsTest, ALargePacketOfHeadersAloneTakesTheRoomOfItsHeaders) {
+    fault("rate=1Gbit");
+    std::vector<std::byte> header(54);
+    const wire::EthernetHeader ethernet{kPeer, kGuest, be16(0x0800)};
+    std::memcpy(header.data(), &ethernet, sizeof ethernet);
+    guest_port.transmit({.data = mem::SpanList(),
+                         .insert_vlan = {},
+                         .checksum = {},
+                         .segmentation = Frame::Segmentation{
+                             .header = header, .segment_size = 1448, .first_segment = 0, .last = true}});
+    pass_time(kMillisecond);
+    EXPECT_EQ(peer.frames.size(), 1U);
+}
+
 TEST_F(FaultsTest, DropHitsEveryNthAfterTheFirstOnesAndEndsByItself) {
     const auto id = fault("drop,after=1,every=2,count=2");
     for (std::uint32_t psn = 0; psn < 5; ++psn) {
