@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A virtual machine: boot it, run commands in it, end it in several unkind ways."""
-import fcntl
 import json
-import os
 import signal
 import socket
 import time
 
 from . import process
+from .acceleration import accelerator
 from .channel import Channel, CommandTimeout, GuestGone
 from .console import Console
-
-_KVM_GET_API_VERSION = 0xAE00
 
 # Quiet and short, but warnings and worse still reach the console, where faults are looked for.
 # The stall and lock-up limits are for processors that are emulated on a busy machine.
@@ -22,20 +19,6 @@ COMMAND_LINE = ("console=ttyS0 loglevel=5 panic=1 nokaslr mitigations=off no5lvl
 
 class CommandFailed(Exception):
     pass
-
-
-def kvm_usable():
-    """The device node may exist without working, so ask it."""
-    try:
-        fd = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return fcntl.ioctl(fd, _KVM_GET_API_VERSION) == 12
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
 
 
 class Guest:
@@ -53,11 +36,9 @@ class Guest:
         self.boot_seconds = 0.0
 
     def argv(self, agent_fd, qmp_fd, shell_fd):
-        accel = ["-accel", "kvm", "-cpu", "host"] if kvm_usable() else \
-                ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
         argv = [
             *self.prefix, *self.image.qemu(), "-nodefaults", "-no-user-config", "-display", "none",
-            "-machine", "q35,memory-backend=ram,usb=off,sata=off,smbus=off,vmport=off", *accel,
+            "-machine", "q35,memory-backend=ram,usb=off,sata=off,smbus=off,vmport=off", *accelerator(self.image),
             "-smp", self.cpus, "-m", self.memory,
             # The server maps guest memory through this file; without share=on it sees only zeros.
             "-object", f"memory-backend-memfd,id=ram,size={self.memory},share=on",

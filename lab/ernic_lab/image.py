@@ -8,7 +8,7 @@ from pathlib import Path
 from . import paths
 
 
-@dataclass
+@dataclass(frozen=True)
 class Image:
     tools: Path
     guest: Path
