@@ -49,7 +49,7 @@ inline constexpr Nanoseconds kLongestRound = 200'000;
 
 /// Connections that have not said yet who they are. A further one takes the place of the oldest.
 inline constexpr std::size_t kMaxStrangers = 64;
-/// A connection must have introduced itself after this time.
+/// Time for each step of an introduction.
 inline constexpr Nanoseconds kIntroduction = 5'000'000'000;
 /// Connections accepted in one round of the loop.
 inline constexpr int kAcceptsPerRound = 16;

@@ -50,6 +50,8 @@ class Peer final : public net::Port, public LinkUser {
     bool joined = false;
     /// A manager says that it is there.
     bool listed = false;
+    /// It has announced an address that somebody else has.
+    bool refused = false;
 
     [[nodiscard]] bool open() const { return link_ != nullptr; }
     /// Takes a link, in place of an older one. The link must have this as its user. Returns the older one.
