@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <benchmark/benchmark.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -24,6 +25,23 @@ constexpr std::size_t kBuffer = 64 * kMiB;
 constexpr std::size_t kTotal = 256 * kMiB;
 constexpr int kRounds = 7;
 constexpr std::size_t kSmall = 64;
+
+/// Sleeps until a socket is readable.
+class Sleeper {
+  public:
+    explicit Sleeper(int socket) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        sim::require(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0, "epoll");
+    }
+    void wait() const {
+        epoll_event event{};
+        (void)::epoll_wait(epoll_.get(), &event, 1, -1);
+    }
+
+  private:
+    UniqueFd epoll_;
+};
 
 /// The minimal sender and receiver.
 class PlainStream {
@@ -50,8 +68,8 @@ class PlainStream {
         return seconds_since(begin);
     }
 
-    /// Seconds of one message there and back, medians of many. Both sides sleep while they wait. As beside
-    /// the guests' servers there is somebody on the first CPU who gives it away again and again.
+    /// Seconds of one message there and back, median of many. Both sides sleep in epoll while they wait, as
+    /// the servers do, and somebody on the first CPU gives it away again and again, as the driver does.
     double ping(std::size_t size) {
         Samples samples;
         std::atomic<bool> over = false;
@@ -64,16 +82,20 @@ class PlainStream {
         std::thread echo([&] {
             const OnCpu where(server_cpu());
             std::vector<std::byte> bytes(size);
+            const Sleeper sleeper(pair_.server.get());
             for (int i = 0; i < kPings; ++i) {
+                sleeper.wait();
                 take(pair_.server.get(), bytes.data(), size);
                 (void)write_all(pair_.server.get(), bytes);
             }
         });
         std::thread asking([&] {
             const OnCpu where(client_cpu());
+            const Sleeper sleeper(pair_.client.get());
             for (int i = 0; i < kPings; ++i) {
                 const auto begin = Clock::now();
                 (void)write_all(pair_.client.get(), Bytes(from_).first(size));
+                sleeper.wait();
                 take(pair_.client.get(), to_.data(), size);
                 samples.add(seconds_since(begin));
             }

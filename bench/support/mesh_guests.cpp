@@ -112,7 +112,11 @@ double MeshGuests::ping(std::size_t size, std::size_t queue_pair) {
     const auto begin = Clock::now();
     client.ring_send();
     while (cq.poll(std::span(&completion, 1)) == 0) {
-        std::this_thread::yield();
+        if (own) {
+            std::this_thread::sleep_for(kPause / 2);
+        } else {
+            std::this_thread::yield();
+        }
     }
     sim::require(completion.status == sim::Status::Ok, "ping failed");
     return seconds_since(begin);

@@ -29,8 +29,9 @@ class MeshGuests {
     /// Seconds for RC WRITEs of `size` bytes, `total` in all, over the first `queue_pairs` queue pairs in
     /// turn.
     double walk(std::size_t size, std::size_t total, std::uint32_t queue_pairs = 1);
-    /// Seconds for one WRITE and its acknowledgement, on one queue pair. The caller gives its CPU away while
-    /// it waits.
+    /// Seconds for one WRITE and its acknowledgement. On the first queue pair, which is alone then, the
+    /// caller gives its CPU away while it waits; on any other number, which means one of its own beside the
+    /// traffic of the first, it sleeps between its looks, because the CPU is a server's.
     double ping(std::size_t size, std::size_t queue_pair = 0);
     /// Posts one WRITE of the whole region on the first queue pair.
     void begin_large();

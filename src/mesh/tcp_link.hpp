@@ -109,6 +109,8 @@ class TcpLink final : public Link {
     /// SO_RCVLOWAT as it is set; more than 1 while a body is waited for.
     std::size_t low_water_ = 1;
     std::size_t read_size_;
+    /// The last look at the socket found less than there was room for.
+    bool read_short_ = false;
     /// A body that is put together, with its tag.
     std::vector<std::byte> staged_;
     std::size_t staged_size_ = 0;

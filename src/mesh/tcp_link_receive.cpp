@@ -87,6 +87,7 @@ bool TcpLink::receive() {
     const std::uint64_t bytes = counters_.bytes_received.value();
     const Nanoseconds begin = loop_.clock().now();
     bool any = false;
+    bool emptied = false;
     while (true) {
         // Everything in the buffer is handled before the socket is left alone: nothing else would wake us.
         while (handle_one()) {
@@ -94,9 +95,11 @@ bool TcpLink::receive() {
         }
         const bool enough = counters_.bytes_received.value() - bytes > kBytesPerRound ||
                             loop_.clock().now() - begin > kLongestRound;
-        if (!socket_ || waiting_ || (any && enough) || read_ahead(read_size_) != Read::Some) {
+        // After less than was asked for the socket is empty, and tells when it is not any more.
+        if (!socket_ || waiting_ || (any && enough) || emptied || read_ahead(read_size_) != Read::Some) {
             break;
         }
+        emptied = read_short_;
     }
     receiving_ = false;
     return any;
@@ -111,6 +114,7 @@ TcpLink::Read TcpLink::read_ahead(std::size_t wanted) {
     const ssize_t got = ::recv(socket_.get(), in_.data() + in_first_ + in_size_, wanted, MSG_DONTWAIT);
     if (got > 0) {
         in_size_ += static_cast<std::size_t>(got);
+        read_short_ = static_cast<std::size_t>(got) < wanted;
         return Read::Some;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
