@@ -170,8 +170,8 @@ void zerocopy_loopback(benchmark::State& state) {
 void zerocopy_veth(benchmark::State& state) {
     zerocopy(state, true);
 }
-BENCHMARK(zerocopy_loopback)->Arg(65536)->Arg(262144)->Arg(1 << 20)->UseManualTime()->Iterations(1);
-BENCHMARK(zerocopy_veth)->Arg(65536)->Arg(262144)->Arg(1 << 20)->UseManualTime()->Iterations(1);
+BENCHMARK(zerocopy_loopback)->Arg(262144)->Arg(1 << 20)->UseManualTime()->Iterations(1);
+BENCHMARK(zerocopy_veth)->Arg(262144)->Arg(1 << 20)->UseManualTime()->Iterations(1);
 
 }  // namespace
 }  // namespace ernic::bench

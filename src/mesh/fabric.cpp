@@ -43,7 +43,7 @@ Fabric::Fabric(Config config, net::Segment& segment, net::FramePort& port, Event
       loop_(loop),
       counters_(counters),
       log_(log),
-      around_{.loop = loop_, .config = config_, .counters = counters_, .dirty = dirty_},
+      around_{.loop = loop_, .config = config_, .counters = counters_, .pool = pool_},
       switch_(port, segment, loop.clock(), counters),
       slots_(kMaxNodes, false),
       manager_redial_(loop, [this] { dial_manager(); }),
@@ -87,8 +87,8 @@ void Fabric::step() {
     if (claims_changed_) {
         claim_refused();
     }
-    while (!dirty_.empty()) {
-        dirty_.back()->flush();  // takes itself out of the list
+    while (!pool_.dirty.empty()) {
+        pool_.dirty.back()->flush();  // takes itself out of the list
     }
     ended_links_.clear();
     introductions_.remove_if([](const auto& one) { return one->over(); });
@@ -311,7 +311,6 @@ bool Fabric::on_announce(Peer& peer, const Incoming& incoming) {
     if (!macs) {
         return false;
     }
-    segment_.detach(peer);
     peer.announce(std::move(*macs));
     claim(peer, true);
     claims_changed_ = true;

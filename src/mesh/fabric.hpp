@@ -133,7 +133,7 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     log::Limiter dial_limiter_;
     log::Limiter connect_limiter_;
     log::Limiter lost_limiter_;
-    DirtyLinks dirty_;
+    LinkPool pool_;
     Surroundings around_;
     NodeId id_;
     std::uint32_t number_ = kNoNumber;

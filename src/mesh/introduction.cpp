@@ -110,8 +110,7 @@ void Introduction::on_connected() {
 
 void Introduction::begin(UniqueFd socket) {
     tune_connection(socket.get(), around_.config.dead_after_ms());
-    link_ =
-        std::make_unique<TcpLink>(std::move(socket), around_.loop, *this, around_.counters, around_.dirty);
+    link_ = std::make_unique<TcpLink>(std::move(socket), around_.loop, *this, around_.counters, around_.pool);
 }
 
 bool Introduction::send(FrameType type, Bytes head) {

@@ -24,7 +24,7 @@ struct Surroundings {
     EventLoop& loop;
     const Config& config;
     Counters& counters;
-    DirtyLinks& dirty;
+    LinkPool& pool;
 };
 
 /// Who waits for the end of an introduction. Called once, by no constructor; the introduction must not be
@@ -47,10 +47,9 @@ class IntroductionOwner {
 ///       Proving      -- Proof -->      done            (without a key: nothing is sent, done)
 ///       done         <-- Proof --
 ///
-/// The acceptor proves itself second, so that a stranger learns nothing that depends on the key. Each state has
-/// its own deadline (kIntroduction): the whole takes three of them at most, and does not fail because one host
-/// is slow in all of them.
-/// Thread: device. Owns: the socket, until take_link().
+/// The acceptor proves itself second, so that a stranger learns nothing that depends on the key. Each state
+/// has its own deadline (kIntroduction): the whole takes three of them at most, and does not fail because one
+/// host is slow in all of them. Thread: device. Owns: the socket, until take_link().
 class Introduction final : public LinkUser {
   public:
     /// For a socket that begin_connect() made. `expected` is who should answer there; nullopt: not known.

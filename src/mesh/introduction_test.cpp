@@ -39,6 +39,7 @@ class IntroductionTest : public ::testing::Test, public IntroductionOwner {
     [[nodiscard]] Hello hello() const {
         Hello hello;
         hello.capabilities = config_.key ? kCapabilityKey : 0U;
+        hello.endpoint.port = 7000;
         hello.name = "node";
         return hello;
     }
@@ -64,8 +65,8 @@ class IntroductionTest : public ::testing::Test, public IntroductionOwner {
     EventLoop loop_{clock_};
     Config config_;
     Counters counters_;
-    DirtyLinks dirty_;
-    Surroundings around_{.loop = loop_, .config = config_, .counters = counters_, .dirty = dirty_};
+    LinkPool pool_;
+    Surroundings around_{.loop = loop_, .config = config_, .counters = counters_, .pool = pool_};
     std::vector<std::string> refusals_;
     std::vector<std::unique_ptr<TcpLink>> links_;
     std::vector<Connection> connections_;

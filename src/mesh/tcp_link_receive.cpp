@@ -84,6 +84,7 @@ bool TcpLink::receive() {
         return false;
     }
     receiving_ = true;
+    take_buffer();
     const std::uint64_t bytes = counters_.bytes_received.value();
     const Nanoseconds begin = loop_.clock().now();
     bool any = false;
@@ -102,7 +103,29 @@ bool TcpLink::receive() {
         emptied = read_short_;
     }
     receiving_ = false;
+    if (in_size_ == 0) {
+        give_buffer_back();
+    }
     return any;
+}
+
+void TcpLink::take_buffer() {
+    if (!in_.empty()) {
+        return;
+    }
+    if (pool_.buffers.empty()) {
+        in_.resize(kReadAhead + kMaxHead);
+        return;
+    }
+    in_ = std::move(pool_.buffers.back());
+    pool_.buffers.pop_back();
+}
+
+void TcpLink::give_buffer_back() {
+    if (pool_.buffers.size() < kSpareBuffers) {
+        pool_.buffers.push_back(std::move(in_));
+    }
+    in_ = {};
 }
 
 TcpLink::Read TcpLink::read_ahead(std::size_t wanted) {
