@@ -31,7 +31,8 @@ udevadm settle
 for d in /sys/class/infiniband/*; do [ "$(cat $d/parent 2>/dev/null)" = INTERFACE ] && ib=${d##*/}; done
 hex=$(printf '%02x%02x:%02x%02x' $(echo ADDRESS | tr . ' '))
 for i in $(seq 50); do
-  g=$(grep -l ffff:$hex /sys/class/infiniband/$ib/ports/1/gids/* 2>/dev/null | head -1) && [ -n "$g" ] && break; sleep 0.1
+  g=$(grep -l ffff:$hex /sys/class/infiniband/$ib/ports/1/gids/* 2>/dev/null | head -1)
+  [ -n "$g" ] && break; sleep 0.1
 done
 echo $ib ${g##*/}
 """

@@ -170,10 +170,10 @@ def compare_soft_roce(lab):
                 for number, node in enumerate(nodes, 1)]
         table, missed = [], []
         for size, count in ((65536, 200), (1 << 20, 50)):
-            ours = statistics.median(mesh.perf(one, two, "ib_write_bw", f"-s {size} -n {count}")[-1].average_mbs
-                                     for _ in range(3))
-            theirs = statistics.median(mesh.perf(one, two, "ib_write_bw", f"-s {size} -n {count // 5}", soft)[-1].average_mbs
-                                       for _ in range(3))
+            ours, theirs = (
+                statistics.median(mesh.perf(one, two, "ib_write_bw", f"-s {size} -n {n}", devices)[-1].average_mbs
+                                  for _ in range(3))
+                for n, devices in ((count, None), (count // 5, soft)))
             table.append(f"{size} B: mesh {ours:.0f} MB/s, soft-RoCE {theirs:.1f} MB/s, x{ours / theirs:.1f}")
             if ours < 10 * theirs:
                 missed.append(f"{size} B: {ours / theirs:.1f} times soft-RoCE, wanted 10")
