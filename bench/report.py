@@ -72,6 +72,22 @@ LATENCY = [
     Row("64 B WRITE, server asleep", "latency/sleeping", "ratio", "us", "wake-up", 1.5, at_most=True),
     Row("64 B WRITE, busy-poll window open", "latency/busy_poll", "ratio", "us", "the same by hand", 1.2, at_most=True),
 ]
+MESH = [
+    Row("RC WRITE over the mesh, 64 KiB", "mesh/write/65536", "ratio", "GB/s", "TCP stream", 0.7),
+    Row("RC WRITE over the mesh, 1 MiB", "mesh/write/1048576", "ratio", "GB/s", "TCP stream", 0.85),
+    Row("RC WRITE over the mesh, 8 MiB", "mesh/write/8388608", "ratio", "GB/s", "TCP stream", 0.85),
+    Row("the stream's CPU time to the mesh's, 64 KiB", "mesh/write/65536", "cpu_ratio", "times"),
+    Row("the stream's CPU time to the mesh's, 1 MiB", "mesh/write/1048576", "cpu_ratio", "times"),
+    Row("the stream's CPU time to the mesh's, 8 MiB", "mesh/write/8388608", "cpu_ratio", "times"),
+    Row("64 KiB over 1,000 queue pairs of one peer", "mesh/queue_pairs/1000", "ratio", "GB/s", "1 queue pair", 0.9),
+    Row("64 B WRITE over the mesh, all asleep", "mesh/latency", "ratio", "us", "TCP ping-pong", 1.5, at_most=True),
+    Row("64 B WRITE beside one of 1 GiB, median", "mesh/delay", "median_ms", "ms", target=5.0, at_most=True),
+    Row("the same, the slowest of 100", "mesh/delay", "p99_ms", "ms"),
+    Row("MSG_ZEROCOPY, 256 KiB, loopback", "zerocopy_loopback/262144", "ratio", "GB/s", "send"),
+    Row("MSG_ZEROCOPY, 1 MiB, loopback", "zerocopy_loopback/1048576", "ratio", "GB/s", "send"),
+    Row("MSG_ZEROCOPY, 256 KiB, veth", "zerocopy_veth/262144", "ratio", "GB/s", "send"),
+    Row("MSG_ZEROCOPY, 1 MiB, veth", "zerocopy_veth/1048576", "ratio", "GB/s", "send"),
+]
 FOOTPRINT = [
     Row("wake-ups while idle", "idle", "wake_ups_per_second", "1/s", target=0.0, at_most=True),
     Row("resident memory beyond guest RAM", "idle", "resident_mib", "MiB", target=24.0, at_most=True),
@@ -172,7 +188,7 @@ def main() -> int:
         print(f"the benchmarks failed: {problem}", file=sys.stderr)
         return 1
     numbers = medians(raw)
-    rows = [row for row in BANDWIDTH + RATES + ETHERNET + LATENCY + FOOTPRINT if row.benchmark in numbers]
+    rows = [row for row in BANDWIDTH + RATES + ETHERNET + LATENCY + MESH + FOOTPRINT if row.benchmark in numbers]
     print(f"{before['cpu']}, {before['cpus']} CPUs, Linux {before['kernel']}, load before {before['load']}\n")
     print(table([line_of(row, numbers[row.benchmark]) for row in rows]))
     targets = [(row, row.met(numbers[row.benchmark][row.counter])) for row in rows if row.target is not None]

@@ -60,12 +60,12 @@ class Mesh:
         role = f"tcp:manager:listen:{self.port}" if number == 1 else f"tcp:worker:127.0.0.1:{self.port}"
         return f"{role},name=node{number}{self.options}"
 
-    def start(self, number):
+    def start(self, number, **guest_options):
         """A server and its guest, with the card up."""
         address = f"10.77.0.{number}"
         server = self.lab.start_server(backend=self.backend(number), mac=f"02:00:00:00:00:{number:02x}", control=True,
                                        extra=("--stats-interval", "0.5", *self.extra))
-        guest = self.lab.start_guest(server, memory=self.memory)
+        guest = self.lab.start_guest(server, memory=self.memory, **guest_options)
         node = self.nodes[number] = Node(server, guest, card.bring_up(guest, address), address)
         return node
 
@@ -75,17 +75,28 @@ def pair(server, client, server_command, client_command, ready, timeout=120):
     return pairs.run(server.guest, server_command, client_command, ready, timeout, client_guest=client.guest)
 
 
-def verbs(server, client, tool, options="", timeout=120):
-    """One of ibverbs' examples or perftest between two guests; the client's output."""
+def verbs(server, client, tool, options="", timeout=120, devices=None):
+    """One of ibverbs' examples or perftest between two guests, with their cards or other `devices` of theirs; the
+    client's output."""
     listens = pairs.TCP_LISTENER.format(port=perftest.PORT)
     flag = "-x" if tool.startswith("ib_") else "-g"
-    command = [f"{tool} -d {node.card.ib} {flag} {node.card.gid} {options}".strip() for node in (server, client)]
-    return pair(server, client, command[0], f"{command[1]} {server.address}", listens, timeout)[1]
+    devices = devices or (server.card, client.card)
+    command = [f"{tool} -d {device.ib} {flag} {device.gid} {options}".strip() for device in devices]
+    return pair(server, client, command[0], f"{command[1]} {devices[0].address}", listens, timeout)[1]
 
 
-def perf(server, client, tool, options=""):
+def verified(listener, leader, timeout=600):
+    """verbs_check in both guests, each in turn as the requester; what the leader says it has done."""
+    ready = pairs.TCP_LISTENER.format(port=18600)
+    command = [f"/lab/verbs_check --device {node.card.ib} --gid-index {node.card.gid} --across"
+               for node in (listener, leader)]
+    return pair(listener, leader, f"{command[0]} listen", f"{command[1]} {listener.address}", ready,
+                timeout)[1].splitlines()[-1]
+
+
+def perf(server, client, tool, options="", devices=None):
     """One perftest run; its table."""
-    out = verbs(server, client, tool, f"-F {options}")
+    out = verbs(server, client, tool, f"-F {options}", devices=devices)
     rows = perftest.parse(out)
     if not rows:
         raise Failure(f"no table in the output of {tool}: {out[-1500:]}")
@@ -93,12 +104,14 @@ def perf(server, client, tool, options=""):
 
 
 class Hosts:
-    """Network namespaces with one address each, 10.80.0.1 and so on, on one Ethernet switch. Needs root."""
+    """Network namespaces with one address each, 10.80.0.1 and so on, on one Ethernet switch, which may have TAP
+    interfaces for virtual machines too. Needs root."""
 
-    def __init__(self, count):
+    def __init__(self, count, taps=0):
         require(os.geteuid() == 0, "this needs root: it makes network namespaces")
         self.switch = f"ernic-{os.getpid()}-switch"
         self.names = {number: f"ernic-{os.getpid()}-host{number}" for number in range(1, count + 1)}
+        self.taps = taps
 
     def __enter__(self):
         try:
@@ -112,6 +125,9 @@ class Hosts:
                 Namespaces.ip(self.switch, f"link set port{number} master br0 up")
                 Namespaces.ip(name, f"addr add {self.address(number)}/24 dev eth0")
                 Namespaces.ip(name, "link set eth0 up")
+            for number in range(1, self.taps + 1):
+                Namespaces.ip(self.switch, f"tuntap add dev tap{number} mode tap")
+                Namespaces.ip(self.switch, f"link set tap{number} master br0 up")
         except BaseException:
             self.__exit__()
             raise
@@ -127,6 +143,16 @@ class Hosts:
 
     def inside(self, number):
         return Namespaces.inside(self.names[number])
+
+    def at_switch(self):
+        """What to put in front of a command that uses the switch's TAP interfaces."""
+        return Namespaces.inside(self.switch)
+
+    @staticmethod
+    def netdev(number):
+        """A virtio network card on a TAP interface, for QEMU."""
+        return ("-netdev", f"tap,id=lan,ifname=tap{number},script=no,downscript=no,vhost=off",
+                "-device", f"virtio-net-pci,netdev=lan,mac=02:00:00:00:01:{number:02x}")
 
     def cable(self, number, up):
         """Pulls the plug of one host, or puts it in again."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from . import pairs
+from .traffic import guest_net
 
 ADDRESS = "10.78.0.1"
 
@@ -20,6 +21,23 @@ for d in /sys/class/infiniband/*; do [ "$(cat $d/parent 2>/dev/null)" = rxenet ]
 """
 
 
+_ADD_ON = """
+set -e
+modprobe -a rdma_rxe ib_uverbs
+ip link set INTERFACE up
+ip addr replace ADDRESS/24 dev INTERFACE
+rdma link add rxe0 type rxe netdev INTERFACE
+udevadm settle
+for d in /sys/class/infiniband/*; do [ "$(cat $d/parent 2>/dev/null)" = INTERFACE ] && ib=${d##*/}; done
+hex=$(printf '%02x%02x:%02x%02x' $(echo ADDRESS | tr . ' '))
+for i in $(seq 50); do
+  g=$(grep -l ffff:$hex /sys/class/infiniband/$ib/ports/1/gids/* 2>/dev/null | head -1)
+  [ -n "$g" ] && break; sleep 0.1
+done
+echo $ib ${g##*/}
+"""
+
+
 @dataclass
 class SoftRoce:
     ib: str
@@ -31,6 +49,13 @@ def add(guest):
     ib = guest.check(_ADD).split()[-1]
     gids = guest.check(f"grep -l ffff:0a4e:0001 /sys/class/infiniband/{ib}/ports/1/gids/* 2>/dev/null || true")
     return SoftRoce(ib, int(gids.split()[0].rsplit("/", 1)[1]))
+
+
+def add_on(guest, driver, address):
+    """The same on the network interface of that driver, with that address: for two guests on one network."""
+    script = _ADD_ON.replace("INTERFACE", guest_net(guest, driver)).replace("ADDRESS", address)
+    ib, gid = guest.check(script).split()[-2:]
+    return SoftRoce(ib, int(gid), address)
 
 
 def remove(guest):

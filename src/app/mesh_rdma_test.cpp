@@ -375,6 +375,22 @@ TEST_F(MeshRdma, TwoGuestsWithTheSameAddressAreNoticed) {
     EXPECT_FALSE(one.world.segment.owner(one.mac)->remote());
 }
 
+TEST_F(MeshRdma, AnAddressThatBecomesFreeGoesToWhoWasRefusedIt) {
+    Node& one = manager();
+    Node& two = worker(one);
+    Node& three = worker(one);
+    until_joined(2);
+    three.world.engine.set_mac(two.mac);
+    until([&] { return one.counters.macs_refused.value() != 0; });
+    const net::Port* const first = one.world.segment.owner(two.mac);
+    ASSERT_NE(first, nullptr);
+    two.fabric.reset();
+    until([&] {
+        const net::Port* const owner = one.world.segment.owner(two.mac);
+        return owner != nullptr && owner != first;
+    });
+}
+
 TEST_F(MeshRdma, AStoppedPeerIsGivenUpAndFoundAgain) {
     Node& one = manager();
     Node& two = worker(one);

@@ -20,7 +20,8 @@ namespace ernic::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kRoles = {"manager", "worker"};
-constexpr std::array<std::string_view, 5> kKeys = {"key", "heartbeat", "dead-after", "bind", "name"};
+constexpr std::array<std::string_view, 6> kKeys = {"key",  "heartbeat", "dead-after",
+                                                   "bind", "name",      "io-threads"};
 constexpr std::size_t kLongestHost = 253;
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
@@ -76,6 +77,13 @@ std::optional<Error> apply(const SpecItem& item, MeshSpec& spec) {
                 fmt::format("tcp option 'name' must have 1 to {} printable characters", mesh::kMaxName));
         }
         spec.name = item.value;
+    } else if (item.key == "io-threads") {
+        if (item.value != "0") {
+            return invalid(
+                fmt::format("tcp option 'io-threads={}': only 0 is possible, the device thread does the "
+                            "mesh's work too (docs/mesh.md says why)",
+                            item.value));
+        }
     } else {
         const bool heartbeat = item.key == "heartbeat";
         auto time = milliseconds(item, heartbeat ? mesh::kMostHeartbeat : mesh::kMostDeadAfter);

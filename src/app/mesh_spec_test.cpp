@@ -39,6 +39,14 @@ TEST(ParseMesh, WhatIsPrintedIsReadBack) {
     }
 }
 
+TEST(ParseMesh, ThreadsOfItsOwnAreRefusedInOneSentence) {
+    EXPECT_TRUE(parse_mesh("manager:listen:7000,io-threads=0"));
+    const auto spec = parse_mesh("manager:listen:7000,io-threads=2");
+    ASSERT_FALSE(spec);
+    EXPECT_THAT(spec.error().message, HasSubstr("io-threads=2"));
+    EXPECT_THAT(spec.error().message, HasSubstr("only 0 is possible"));
+}
+
 TEST(ParseMesh, BeyondThisHostThereMustBeAKey) {
     for (const char* const text : {"manager:10.0.0.1:7000", "manager:listen:7000,bind=0.0.0.0",
                                    "manager:listen:7000,bind=::", "worker:[fd00::1]:7000"}) {

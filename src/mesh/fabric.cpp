@@ -3,6 +3,7 @@
 #include "mesh/fabric.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -42,7 +43,7 @@ Fabric::Fabric(Config config, net::Segment& segment, net::FramePort& port, Event
       loop_(loop),
       counters_(counters),
       log_(log),
-      around_{.loop = loop_, .config = config_, .counters = counters_, .dirty = dirty_},
+      around_{.loop = loop_, .config = config_, .counters = counters_, .pool = pool_},
       switch_(port, segment, loop.clock(), counters),
       slots_(kMaxNodes, false),
       manager_redial_(loop, [this] { dial_manager(); }),
@@ -79,13 +80,15 @@ void Fabric::step() {
         for (auto& [id, entry] : peers_) {
             announce_to(*entry.peer);
         }
-        claims_changed_ = true;
+        for (auto& [id, entry] : peers_) {
+            claim(*entry.peer, true);
+        }
     }
     if (claims_changed_) {
-        claim_all();
+        claim_refused();
     }
-    while (!dirty_.empty()) {
-        dirty_.back()->flush();  // takes itself out of the list
+    while (!pool_.dirty.empty()) {
+        pool_.dirty.back()->flush();  // takes itself out of the list
     }
     ended_links_.clear();
     introductions_.remove_if([](const auto& one) { return one->over(); });
@@ -96,9 +99,17 @@ bool Fabric::poll() {
     if (open_ > kPolledPeers) {
         return false;
     }
-    bool any = false;
+    // What arrives may make further peers known.
+    std::array<Peer*, kPolledPeers> polled{};
+    std::size_t count = 0;
     for (auto& [id, entry] : peers_) {
-        any = entry.peer->receive() || any;
+        if (entry.peer->open() && count < polled.size()) {
+            polled[count++] = entry.peer.get();
+        }
+    }
+    bool any = false;
+    for (std::size_t i = 0; i < count; ++i) {
+        any = polled[i]->receive() || any;
     }
     return any;
 }
@@ -265,6 +276,12 @@ void Fabric::on_tick() {
         }
     }
     for (Peer* const peer : dead) {
+        // A sign of life may wait in the socket.
+        const Nanoseconds heard = peer->heard();
+        (void)peer->receive();
+        if (!peer->open() || peer->heard() != heard) {
+            continue;
+        }
         counters_.dead.add();
         log_.warn("peer {} lost: nothing heard for {} ms", peer->node.name,
                   (now - peer->heard()) / 1'000'000U);
@@ -294,19 +311,23 @@ bool Fabric::on_announce(Peer& peer, const Incoming& incoming) {
     if (!macs) {
         return false;
     }
-    segment_.detach(peer);
     peer.announce(std::move(*macs));
-    claim(peer);
+    claim(peer, true);
     claims_changed_ = true;
     return true;
 }
 
-void Fabric::claim(Peer& peer) {
+void Fabric::claim(Peer& peer, bool tell) {
+    peer.refused = false;
     for (const wire::MacAddress& mac : peer.announced()) {
         const net::Port* const owner = segment_.owner(mac);
         if (owner == nullptr) {
             segment_.attach(peer, mac);
         } else if (owner != &peer) {
+            peer.refused = true;
+            if (!tell) {
+                continue;
+            }
             counters_.macs_refused.add();
             log_.warn_limited(mac_limiter_,
                               "peer {} announces MAC address {}, which somebody else has: ignored",
@@ -315,10 +336,12 @@ void Fabric::claim(Peer& peer) {
     }
 }
 
-void Fabric::claim_all() {
+void Fabric::claim_refused() {
     claims_changed_ = false;
     for (auto& [id, entry] : peers_) {
-        claim(*entry.peer);
+        if (entry.peer->refused) {
+            claim(*entry.peer, false);
+        }
     }
 }
 

@@ -88,7 +88,8 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
 
     [[nodiscard]] Hello own_hello() const;
     void accept(UniqueFd socket, const Endpoint& from);
-    void dial(Redial& redial, const Endpoint& to);
+    /// `expected`: who should answer there; nullopt: whoever is the manager.
+    void dial(Redial& redial, const Endpoint& to, std::optional<NodeId> expected);
     void dial_manager();
     void dial_peer(const NodeId& id);
     void evict_oldest_stranger();
@@ -112,9 +113,10 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     bool on_nodes(const Incoming& incoming);
 
     bool on_announce(Peer& peer, const Incoming& incoming);
-    /// Gives the peer the addresses it has announced and nobody else has.
-    void claim(Peer& peer);
-    void claim_all();
+    /// Gives the peer the addresses it has announced and nobody else has; `tell` of those it is refused.
+    void claim(Peer& peer, bool tell);
+    /// An address may have become free: those who were refused one try again.
+    void claim_refused();
     void announce_to(Peer& peer);
     void count_open(int by);
     /// Keeps many nodes from doing the same at the same time.
@@ -131,7 +133,7 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     log::Limiter dial_limiter_;
     log::Limiter connect_limiter_;
     log::Limiter lost_limiter_;
-    DirtyLinks dirty_;
+    LinkPool pool_;
     Surroundings around_;
     NodeId id_;
     std::uint32_t number_ = kNoNumber;
@@ -146,6 +148,7 @@ class Fabric final : public IntroductionOwner, public PeerOwner {
     std::vector<std::unique_ptr<Link>> ended_links_;
     std::vector<NodeId> lost_;
     bool macs_changed_ = false;
+    /// A peer has given up addresses.
     bool claims_changed_ = false;
     Timer tick_;
     Nanoseconds next_tick_ = 0;

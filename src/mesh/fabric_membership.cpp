@@ -12,15 +12,13 @@ Redial* Fabric::redial_of(const Introduction& introduction) {
     if (manager_redial_.current() == &introduction) {
         return &manager_redial_;
     }
-    for (auto& [id, entry] : peers_) {
-        if (entry.redial && entry.redial->current() == &introduction) {
-            return entry.redial.get();
-        }
-    }
-    return nullptr;
+    const auto found = introduction.expected() ? peers_.find(*introduction.expected()) : peers_.end();
+    return found != peers_.end() && found->second.redial->current() == &introduction
+               ? found->second.redial.get()
+               : nullptr;
 }
 
-void Fabric::dial(Redial& redial, const Endpoint& to) {
+void Fabric::dial(Redial& redial, const Endpoint& to, std::optional<NodeId> expected) {
     const auto dialing = std::count_if(introductions_.begin(), introductions_.end(),
                                        [](const auto& one) { return !one->over() && one->dialed(); });
     if (static_cast<std::size_t>(dialing) >= kMaxDialing) {
@@ -37,18 +35,18 @@ void Fabric::dial(Redial& redial, const Endpoint& to) {
     if (&redial == &manager_redial_) {
         hello.capabilities |= kCapabilityJoin;
     }
-    introductions_.push_back(Introduction::dial(std::move(socket), to, hello, around_, *this));
+    introductions_.push_back(Introduction::dial(std::move(socket), to, hello, around_, *this, expected));
     redial.set(introductions_.back().get());
 }
 
 void Fabric::dial_manager() {
-    dial(manager_redial_, config_.manager);
+    dial(manager_redial_, config_.manager, std::nullopt);
 }
 
 void Fabric::dial_peer(const NodeId& id) {
     const auto found = peers_.find(id);
     if (found != peers_.end() && !found->second.peer->open()) {
-        dial(*found->second.redial, found->second.peer->node.endpoint);
+        dial(*found->second.redial, found->second.peer->node.endpoint, id);
     }
 }
 
@@ -66,10 +64,8 @@ std::string Fabric::why_unwelcome(const Introduction& introduction) const {
     if (!introduction.dialed() && config_.is_manager && !hello.has(kCapabilityJoin)) {
         return "it does not want to join";
     }
-    for (const auto& [id, entry] : peers_) {
-        if (entry.redial->current() == &introduction && id != hello.id) {
-            return "another node answers there";
-        }
+    if (introduction.expected() && *introduction.expected() != hello.id) {
+        return "another node answers there";
     }
     return {};
 }

@@ -24,7 +24,7 @@ struct Surroundings {
     EventLoop& loop;
     const Config& config;
     Counters& counters;
-    DirtyLinks& dirty;
+    LinkPool& pool;
 };
 
 /// Who waits for the end of an introduction. Called once, by no constructor; the introduction must not be
@@ -47,13 +47,15 @@ class IntroductionOwner {
 ///       Proving      -- Proof -->      done            (without a key: nothing is sent, done)
 ///       done         <-- Proof --
 ///
-/// The acceptor proves itself second, so that a stranger learns nothing that depends on the key.
-/// Thread: device. Owns: the socket, until take_link().
+/// The acceptor proves itself second, so that a stranger learns nothing that depends on the key. Each state
+/// has its own deadline (kIntroduction): the whole takes three of them at most, and does not fail because one
+/// host is slow in all of them. Thread: device. Owns: the socket, until take_link().
 class Introduction final : public LinkUser {
   public:
-    /// For a socket that begin_connect() made.
+    /// For a socket that begin_connect() made. `expected` is who should answer there; nullopt: not known.
     static std::unique_ptr<Introduction> dial(UniqueFd socket, const Endpoint& to, const Hello& own,
-                                              const Surroundings& around, IntroductionOwner& owner);
+                                              const Surroundings& around, IntroductionOwner& owner,
+                                              std::optional<NodeId> expected);
     /// For a socket that was accepted.
     static std::unique_ptr<Introduction> accept(UniqueFd socket, const Endpoint& from, const Hello& own,
                                                 const Surroundings& around, IntroductionOwner& owner);
@@ -62,6 +64,7 @@ class Introduction final : public LinkUser {
     Introduction& operator=(const Introduction&) = delete;
 
     [[nodiscard]] bool dialed() const { return dialed_; }
+    [[nodiscard]] const std::optional<NodeId>& expected() const { return expected_; }
     /// It has ended, one way or the other.
     [[nodiscard]] bool over() const { return over_; }
     /// Where the connection goes, or comes from.
@@ -85,7 +88,12 @@ class Introduction final : public LinkUser {
     };
 
     Introduction(UniqueFd socket, const Endpoint& remote, const Hello& own, const Surroundings& around,
-                 IntroductionOwner& owner, bool dialed);
+                 IntroductionOwner& owner, std::optional<NodeId> expected, bool dialed);
+    /// Begins a state and its deadline.
+    void enter(State state);
+    void on_deadline();
+    /// Handles what the socket has to tell.
+    void look();
     void on_connected();
     void begin(UniqueFd socket);
     bool on_hello(Bytes head);
@@ -99,7 +107,8 @@ class Introduction final : public LinkUser {
     IntroductionOwner& owner_;
     bool dialed_;
     bool over_ = false;
-    State state_;
+    State state_ = State::Greeting;
+    std::optional<NodeId> expected_;
     UniqueFd connecting_;
     Endpoint remote_;
     std::array<std::byte, kHelloSize> own_hello_;

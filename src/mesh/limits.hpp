@@ -30,6 +30,8 @@ inline constexpr std::size_t kMaxName = 64;
 inline constexpr std::size_t kReadAhead = 16384;
 /// The same while large messages arrive.
 inline constexpr std::size_t kReadAheadLarge = 1024;
+/// Buffers for it that are kept for the next link that needs one.
+inline constexpr std::size_t kSpareBuffers = 8;
 /// A frame up to this size is collected with others of the same turn of the loop and written with them.
 inline constexpr std::size_t kSmallFrame = 4096;
 /// So many collected bytes are written at once.
@@ -49,7 +51,7 @@ inline constexpr Nanoseconds kLongestRound = 200'000;
 
 /// Connections that have not said yet who they are. A further one takes the place of the oldest.
 inline constexpr std::size_t kMaxStrangers = 64;
-/// A connection must have introduced itself after this time.
+/// Time for each step of an introduction.
 inline constexpr Nanoseconds kIntroduction = 5'000'000'000;
 /// Connections accepted in one round of the loop.
 inline constexpr int kAcceptsPerRound = 16;

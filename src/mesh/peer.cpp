@@ -2,6 +2,7 @@
 #include "mesh/peer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/byte_order.hpp"
 
@@ -14,7 +15,7 @@ Peer::Peer(const NodeId& id, std::uint16_t slot, net::Segment& segment, const Cl
 }
 
 Peer::~Peer() {
-    segment_.detach(*this);
+    announce({});
 }
 
 std::unique_ptr<Link> Peer::open(std::unique_ptr<Link> link) {
@@ -29,12 +30,19 @@ std::unique_ptr<Link> Peer::open(std::unique_ptr<Link> link) {
 }
 
 std::unique_ptr<Link> Peer::close() {
-    segment_.detach(*this);
-    announced_.clear();
+    announce({});
     if (link_) {
         link_->close();
     }
     return std::move(link_);
+}
+
+void Peer::announce(std::vector<wire::MacAddress> macs) {
+    // Detaching looks at all addresses of all peers: not for one that has none.
+    if (!announced_.empty()) {
+        segment_.detach(*this);
+    }
+    announced_ = std::move(macs);
 }
 
 void Peer::send_control(FrameType type, Bytes head, const mem::SpanList* body) {

@@ -50,6 +50,8 @@ class Peer final : public net::Port, public LinkUser {
     bool joined = false;
     /// A manager says that it is there.
     bool listed = false;
+    /// It has announced an address that somebody else has.
+    bool refused = false;
 
     [[nodiscard]] bool open() const { return link_ != nullptr; }
     /// Takes a link, in place of an older one. The link must have this as its user. Returns the older one.
@@ -65,7 +67,8 @@ class Peer final : public net::Port, public LinkUser {
 
     /// What it has announced, and which of these it was given.
     [[nodiscard]] const std::vector<wire::MacAddress>& announced() const { return announced_; }
-    void announce(std::vector<wire::MacAddress> macs) { announced_ = std::move(macs); }
+    /// Replaces what it has announced, and gives up what it was given.
+    void announce(std::vector<wire::MacAddress> macs);
     [[nodiscard]] bool has(const wire::MacAddress& mac) const;
 
     /// Once in a while: asks for a sign of life when `heartbeat` has passed, gives memory back.

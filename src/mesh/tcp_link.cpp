@@ -32,14 +32,8 @@ Prefix prefix_of(FrameType type, Bytes head, const mem::SpanList* body) {
 
 }  // namespace
 
-TcpLink::TcpLink(UniqueFd socket, EventLoop& loop, LinkUser& user, Counters& counters, DirtyLinks& dirty)
-    : socket_(std::move(socket)),
-      loop_(loop),
-      user_(&user),
-      counters_(counters),
-      dirty_(dirty),
-      in_(kReadAhead + kMaxHead),
-      read_size_(kReadAhead) {
+TcpLink::TcpLink(UniqueFd socket, EventLoop& loop, LinkUser& user, Counters& counters, LinkPool& pool)
+    : socket_(std::move(socket)), loop_(loop), user_(&user), counters_(counters), pool_(pool) {
     loop_.add(socket_.get(), EPOLLIN, [this](std::uint32_t events) { on_event(events); });
 }
 
@@ -49,7 +43,7 @@ TcpLink::~TcpLink() {
 
 void TcpLink::close() {
     if (is_dirty_) {
-        std::erase(dirty_, this);
+        std::erase(pool_.dirty, this);
         is_dirty_ = false;
     }
     if (socket_) {
@@ -124,7 +118,7 @@ bool TcpLink::send(FrameType type, Bytes head, const mem::SpanList* body, Import
         flush();
     } else if (!is_dirty_) {
         is_dirty_ = true;
-        dirty_.push_back(this);
+        pool_.dirty.push_back(this);
     }
     return true;
 }
@@ -205,7 +199,7 @@ void TcpLink::write_large(FrameType type, Bytes head, const mem::SpanList& body)
 
 void TcpLink::flush() {
     if (is_dirty_) {
-        std::erase(dirty_, this);
+        std::erase(pool_.dirty, this);
         is_dirty_ = false;
     }
     if (blocked_ || !socket_ || queued() == 0) {

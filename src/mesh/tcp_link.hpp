@@ -10,12 +10,18 @@
 #include "base/fd.hpp"
 #include "mesh/auth.hpp"
 #include "mesh/counters.hpp"
+#include "mesh/limits.hpp"
 #include "mesh/link.hpp"
 
 namespace ernic::mesh {
 
-/// Links with collected frames, to be written in this turn of the loop.
-using DirtyLinks = std::vector<Link*>;
+/// What the links of one node have in common. Thread: device.
+struct LinkPool {
+    /// Those with collected frames, to be written in this turn of the loop.
+    std::vector<Link*> dirty;
+    /// Buffers to read ahead into that no link needs now.
+    std::vector<std::vector<std::byte>> buffers;
+};
 
 /// A link over one TCP connection.
 ///
@@ -30,10 +36,12 @@ using DirtyLinks = std::vector<Link*>;
 /// cannot hold it, or tags have to be checked first, it is put together in a buffer (staged).
 ///
 ///     in_:   | done | prefix | head | body .. |  -> rest of the body still in the socket
+///
+/// A link has a buffer for this only while there is something in it: of a thousand links few do.
 class TcpLink final : public Link {
   public:
     /// `socket` is connected and non-blocking. All references must outlive the link.
-    TcpLink(UniqueFd socket, EventLoop& loop, LinkUser& user, Counters& counters, DirtyLinks& dirty);
+    TcpLink(UniqueFd socket, EventLoop& loop, LinkUser& user, Counters& counters, LinkPool& pool);
     ~TcpLink() override;
     TcpLink(const TcpLink&) = delete;
     TcpLink& operator=(const TcpLink&) = delete;
@@ -76,6 +84,9 @@ class TcpLink final : public Link {
     void block();
 
     [[nodiscard]] Bytes buffered() const { return Bytes(in_).subspan(in_first_, in_size_); }
+    void take_buffer();
+    /// Precondition: nothing is in it.
+    void give_buffer_back();
     Read read_ahead(std::size_t wanted);
     /// Handles what is in the buffer; false when more has to be read, or the link has ended.
     bool handle_one();
@@ -92,7 +103,7 @@ class TcpLink final : public Link {
     EventLoop& loop_;
     LinkUser* user_;
     Counters& counters_;
-    DirtyLinks& dirty_;
+    LinkPool& pool_;
     std::unique_ptr<Seal> sent_seal_;
     std::unique_ptr<Seal> received_seal_;
 
@@ -108,7 +119,9 @@ class TcpLink final : public Link {
     bool head_open_ = false;
     /// SO_RCVLOWAT as it is set; more than 1 while a body is waited for.
     std::size_t low_water_ = 1;
-    std::size_t read_size_;
+    std::size_t read_size_ = kReadAhead;
+    /// The last look at the socket found less than there was room for.
+    bool read_short_ = false;
     /// A body that is put together, with its tag.
     std::vector<std::byte> staged_;
     std::size_t staged_size_ = 0;

@@ -84,9 +84,11 @@ bool TcpLink::receive() {
         return false;
     }
     receiving_ = true;
+    take_buffer();
     const std::uint64_t bytes = counters_.bytes_received.value();
     const Nanoseconds begin = loop_.clock().now();
     bool any = false;
+    bool emptied = false;
     while (true) {
         // Everything in the buffer is handled before the socket is left alone: nothing else would wake us.
         while (handle_one()) {
@@ -94,12 +96,36 @@ bool TcpLink::receive() {
         }
         const bool enough = counters_.bytes_received.value() - bytes > kBytesPerRound ||
                             loop_.clock().now() - begin > kLongestRound;
-        if (!socket_ || waiting_ || (any && enough) || read_ahead(read_size_) != Read::Some) {
+        // After less than was asked for the socket is empty, and tells when it is not any more.
+        if (!socket_ || waiting_ || (any && enough) || emptied || read_ahead(read_size_) != Read::Some) {
             break;
         }
+        emptied = read_short_;
     }
     receiving_ = false;
+    if (in_size_ == 0) {
+        give_buffer_back();
+    }
     return any;
+}
+
+void TcpLink::take_buffer() {
+    if (!in_.empty()) {
+        return;
+    }
+    if (pool_.buffers.empty()) {
+        in_.resize(kReadAhead + kMaxHead);
+        return;
+    }
+    in_ = std::move(pool_.buffers.back());
+    pool_.buffers.pop_back();
+}
+
+void TcpLink::give_buffer_back() {
+    if (pool_.buffers.size() < kSpareBuffers) {
+        pool_.buffers.push_back(std::move(in_));
+    }
+    in_ = {};
 }
 
 TcpLink::Read TcpLink::read_ahead(std::size_t wanted) {
@@ -111,6 +137,7 @@ TcpLink::Read TcpLink::read_ahead(std::size_t wanted) {
     const ssize_t got = ::recv(socket_.get(), in_.data() + in_first_ + in_size_, wanted, MSG_DONTWAIT);
     if (got > 0) {
         in_size_ += static_cast<std::size_t>(got);
+        read_short_ = static_cast<std::size_t>(got) < wanted;
         return Read::Some;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {

@@ -61,14 +61,14 @@ class TcpLinkTest : public ::testing::Test {
         tune_connection(client.get(), 10'000);
         tune_connection(server.get(), 10'000);
         raw_ = client.get();
-        a_.emplace(std::move(client), loop_, a_user_, counters_, dirty_);
-        b_.emplace(std::move(server), loop_, b_user_, counters_, dirty_);
+        a_.emplace(std::move(client), loop_, a_user_, counters_, pool_);
+        b_.emplace(std::move(server), loop_, b_user_, counters_, pool_);
     }
 
     void turns(int count = 50) {
         for (int i = 0; i < count; ++i) {
-            while (!dirty_.empty()) {
-                dirty_.back()->flush();
+            while (!pool_.dirty.empty()) {
+                pool_.dirty.back()->flush();
             }
             loop_.run_once(false);
         }
@@ -101,7 +101,7 @@ class TcpLinkTest : public ::testing::Test {
     FakeClock clock_;
     EventLoop loop_{clock_};
     Counters counters_;
-    DirtyLinks dirty_;
+    LinkPool pool_;
     Collector a_user_;
     Collector b_user_;
     std::optional<TcpLink> a_;
@@ -116,12 +116,22 @@ TEST_F(TcpLinkTest, SmallFramesAreWrittenTogetherAndArriveInOrder) {
         const be64 number(i);
         EXPECT_TRUE(a_->send(FrameType::Ping, bytes_of(number), nullptr, Importance::Control));
     }
-    EXPECT_EQ(dirty_.size(), 1U);
+    EXPECT_EQ(pool_.dirty.size(), 1U);
     turns();
     ASSERT_EQ(b_user_.frames.size(), 100U);
     for (std::uint64_t i = 0; i < 100; ++i) {
         EXPECT_EQ(read_value<be64>(b_user_.frames[i].head)->get(), i);
     }
+}
+
+TEST_F(TcpLinkTest, OnlyALinkWithSomethingHalfReadKeepsABuffer) {
+    ASSERT_TRUE(send_message(100));
+    turns();
+    EXPECT_EQ(b_user_.frames.size(), 1U);
+    EXPECT_EQ(pool_.buffers.size(), 1U);
+    ASSERT_EQ(::send(raw_, "\0", 1, 0), 1);
+    turns();
+    EXPECT_TRUE(pool_.buffers.empty()) << "the first byte of a frame waits in it";
 }
 
 TEST_F(TcpLinkTest, LargeBodiesAreStreamedSmallOnesAreNot) {

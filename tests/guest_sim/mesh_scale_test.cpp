@@ -309,6 +309,62 @@ TEST(MeshScale, RandomPairsExchangeDataWhileNodesComeAndGo) {
               << " KiB, descriptors " << before[1].fds << '\n';
 }
 
+TEST(MeshScale, TheManagerDiesAndComesBackUnderTrafficOfTwoWorkers) {
+    const unsigned rounds = from_environment("ERNIC_MESH_ROUNDS", 3);
+    constexpr unsigned kFirst = 1;
+    constexpr unsigned kSecond = 2;
+    constexpr unsigned kNewcomer = 3;
+    const seconds patience(60 * kInstrumentation);
+    MeshOfMany mesh(kNewcomer + 1);
+    for (const unsigned place : {0U, kFirst, kSecond}) {
+        mesh.start(place);
+    }
+    mesh.wait_until_whole(patience);
+    Exchange::Random random{31};
+    std::uint64_t bytes = 0;
+    const auto begin = [&](unsigned from, unsigned to) {
+        return std::make_unique<Exchange>(*mesh.at(from).guest, *mesh.at(to).guest, random);
+    };
+    const auto finish = [&](Exchange& exchange) {
+        EXPECT_TRUE(wait_until([&] { return exchange.done(); }, kPatience * kInstrumentation));
+        EXPECT_EQ(exchange.worst(), Status::Ok);
+        EXPECT_EQ(exchange.fault(), "");
+        bytes += exchange.bytes();
+    };
+    Footprint before;
+    for (unsigned round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
+        auto as_it_dies = begin(kFirst, kSecond);
+        mesh.leave(0, true);
+        finish(*as_it_dies);
+        for (int i = 0; i < 5; ++i) {
+            auto there = begin(kFirst, kSecond);
+            auto back = begin(kSecond, kFirst);
+            finish(*there);
+            finish(*back);
+        }
+        auto as_it_returns = begin(kSecond, kFirst);
+        mesh.start(0);
+        finish(*as_it_returns);
+        mesh.wait_until_whole(patience);
+        const MeshServer& worker = mesh.at(kFirst).server;
+        if (round == 0) {
+            before = worker.footprint();
+        }
+        EXPECT_TRUE(wait_until([&] { return worker.footprint().fds <= before.fds; }))
+            << before.fds << " descriptors, now " << worker.footprint().fds;
+        EXPECT_LE(worker.footprint().anon_kib, before.anon_kib * kInstrumentation + 512);
+    }
+    for (const unsigned place : {kFirst, kSecond}) {
+        EXPECT_EQ(mesh.at(place).server.statistic("disconnects"), rounds) << "only from the manager";
+    }
+    mesh.start(kNewcomer);
+    mesh.wait_until_whole(patience);
+    finish(*begin(kNewcomer, kFirst));
+    mesh.expect_peace();
+    std::cout << "evidence: the manager died " << rounds << " times; " << (bytes >> 20U)
+              << " MiB between two workers meanwhile, all verified\n";
+}
+
 TEST(MeshScale, ManyJoinAndTheirNumbersAreUsedAgain) {
     const unsigned places = from_environment("ERNIC_MESH_JOIN_NODES", 16);
     const seconds patience(60 + 2 * places);

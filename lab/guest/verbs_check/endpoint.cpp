@@ -173,7 +173,7 @@ void Endpoint::to_rtr(std::uint32_t qpn) {
         static_cast<std::uint8_t>(std::min(16, device_.attributes().max_qp_rd_atom));
     attributes.min_rnr_timer = options_.rnr_timer;
     attributes.ah_attr.is_global = 1;
-    attributes.ah_attr.grh.dgid = device_.gid(gid_index_);
+    attributes.ah_attr.grh.dgid = options_.remote ? *options_.remote : device_.gid(gid_index_);
     attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid_index_);
     attributes.ah_attr.grh.hop_limit = 64;
     attributes.ah_attr.port_num = kPort;

@@ -45,8 +45,9 @@ struct EndpointOptions {
     bool extended = false;  ///< for ibv_wr_*(); Skip when the library has no such queue pairs
     bool events = false;    ///< wait for completions by events instead of polling
     int access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    int gid_index = -1;   ///< negative: the device's choice
-    std::size_t mtu = 0;  ///< 0: the port's
+    int gid_index = -1;             ///< negative: the device's choice
+    std::optional<ibv_gid> remote;  ///< where the other end is, if not on the same device
+    std::size_t mtu = 0;            ///< 0: the port's
     // Generous, because an emulated guest may be held up for long.
     std::uint8_t timeout = 17;  ///< 4.096 us << 17 = 0.54 s
     std::uint8_t retries = 7;

@@ -2,10 +2,11 @@
 //
 // verbs_check: does an RDMA device move the right bytes to the right place, and fail in the right way?
 //
-// One process, one device, no network: queue pairs of the same device are connected with each other. Every
-// byte that is moved is compared with what it must be, and so are the bytes around it, the completions on
-// both sides and, after errors, what happens to everything else that was outstanding. It only uses
-// libibverbs, so the same program runs on our card and on soft-RoCE, which then serves as the second opinion.
+// But for --across, one process, one device, no network: queue pairs of the same device are connected with
+// each other. Every byte that is moved is compared with what it must be, and so are the bytes around it, the
+// completions on both sides and, after errors, what happens to everything else that was outstanding. It only
+// uses libibverbs, so the same program runs on our card and on soft-RoCE, which then serves as the second
+// opinion.
 //
 //   verbs_check                    run all cases on the only device
 //     --device NAME                on this device
@@ -17,6 +18,8 @@
 //   verbs_check --list             name the cases; needs no device
 //   verbs_check --corrupt          plant wrong bytes in the source and find them
 //   verbs_check --large            messages up to the 2 GiB limit; a minute or two
+//   verbs_check --across listen    transfers with another machine: this command in one, and in the other
+//   verbs_check --across ADDRESS   this one, with the IPv4 address of the first; both check, both say
 //   verbs_check --stress SECONDS   random requests
 //     --pairs N --window N         on so many pairs of queue pairs (4), so many outstanding on each (8)
 //     --seed N                     the same ones again (1)
@@ -36,6 +39,7 @@
 #include <utility>
 #include <vector>
 
+#include "across.hpp"
 #include "cases.hpp"
 #include "check.hpp"
 
@@ -51,6 +55,7 @@ struct Options {
     bool large = false;
     bool verbose = false;
     StressOptions stress{0};
+    std::string across;
 };
 
 constexpr int kUsage = 2;
@@ -60,7 +65,8 @@ constexpr int kCorruptionFound = 3;
     fprintf(stderr,
             "verbs_check: %s\nusage: verbs_check [--device NAME] [--gid-index N] [--only PATTERN] [--skip "
             "PATTERN]\n"
-            "       [--list | --corrupt | --large | --stress SECONDS [--pairs N] [--window N] [--seed N]]\n"
+            "       [--list | --corrupt | --large | --across listen|ADDRESS | --stress SECONDS [--pairs N] "
+            "[--window N] [--seed N]]\n"
             "       [--patience MS] [--verbose]\n",
             problem);
     exit(kUsage);
@@ -76,14 +82,21 @@ unsigned number(const char* text, unsigned least, unsigned most) {
 }
 
 Options parse(int argc, char** argv) {
-    static const option known[] = {
-        {"device", required_argument, nullptr, 'd'}, {"gid-index", required_argument, nullptr, 'g'},
-        {"only", required_argument, nullptr, 'o'},   {"skip", required_argument, nullptr, 'x'},
-        {"list", no_argument, nullptr, 'l'},         {"corrupt", no_argument, nullptr, 'c'},
-        {"large", no_argument, nullptr, 'L'},        {"stress", required_argument, nullptr, 's'},
-        {"pairs", required_argument, nullptr, 'n'},  {"window", required_argument, nullptr, 'w'},
-        {"seed", required_argument, nullptr, 'S'},   {"patience", required_argument, nullptr, 'p'},
-        {"verbose", no_argument, nullptr, 'v'},      {nullptr, 0, nullptr, 0}};
+    static const option known[] = {{"device", required_argument, nullptr, 'd'},
+                                   {"gid-index", required_argument, nullptr, 'g'},
+                                   {"only", required_argument, nullptr, 'o'},
+                                   {"skip", required_argument, nullptr, 'x'},
+                                   {"list", no_argument, nullptr, 'l'},
+                                   {"corrupt", no_argument, nullptr, 'c'},
+                                   {"large", no_argument, nullptr, 'L'},
+                                   {"stress", required_argument, nullptr, 's'},
+                                   {"pairs", required_argument, nullptr, 'n'},
+                                   {"window", required_argument, nullptr, 'w'},
+                                   {"seed", required_argument, nullptr, 'S'},
+                                   {"patience", required_argument, nullptr, 'p'},
+                                   {"across", required_argument, nullptr, 'a'},
+                                   {"verbose", no_argument, nullptr, 'v'},
+                                   {nullptr, 0, nullptr, 0}};
     Options options;
     for (int key; (key = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         switch (key) {
@@ -122,6 +135,9 @@ Options parse(int argc, char** argv) {
                 break;
             case 'p':
                 Endpoint::patience_ms = static_cast<int>(number(optarg, 1, 3600000));
+                break;
+            case 'a':
+                options.across = optarg;
                 break;
             case 'v':
                 options.verbose = true;
@@ -242,6 +258,16 @@ int stress(const Device& device, const StressOptions& options) {
     return 0;
 }
 
+int across(const Device& device, const std::string& host) {
+    try {
+        printf("ok across: %s\n", run_across(device, host).c_str());
+    } catch (const Failure& reason) {
+        printf("FAIL across: %s\n", reason.what());
+        return 1;
+    }
+    return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,6 +286,9 @@ int main(int argc, char** argv) {
     try {
         const Device device(options.device, options.gid_index);
         printf("verbs_check: %s\n", device.description().c_str());
+        if (!options.across.empty()) {
+            return across(device, options.across);
+        }
         return options.stress.seconds != 0 ? stress(device, options.stress)
                                            : run_cases(device, cases, options);
     } catch (const Failure& reason) {
