@@ -97,10 +97,26 @@ BufferPool::~BufferPool() {
 }
 
 Buffer BufferPool::take(std::size_t size) {
-    return waiting_.empty() ? take_first(size) : Buffer();
+    return waiting_.empty() ? cut(size) : Buffer();
 }
 
-Buffer BufferPool::take_first(std::size_t size) {
+Buffer BufferPool::take_again(std::size_t size, Work& waiter) {
+    Buffer buffer = cut(size);
+    if (buffer) {
+        wake();
+    } else {
+        waiting_.add_first(waiter);
+    }
+    return buffer;
+}
+
+void BufferPool::wake() {
+    if (!waiting_.empty() && free_count_ != 0) {
+        work_.add(waiting_.pop());
+    }
+}
+
+Buffer BufferPool::cut(std::size_t size) {
     const std::size_t count = chunks_of(std::max<std::size_t>(size, 1));
     assert(count <= next_.size());
     Buffer buffer;
@@ -126,9 +142,7 @@ void BufferPool::give_back(std::uint32_t first, std::size_t size) {
     next_[last] = free_;
     free_ = first;
     free_count_ += count;
-    if (!waiting_.empty()) {
-        work_.add(waiting_.pop());
-    }
+    wake();
 }
 
 }  // namespace ernic::nvmeof

@@ -45,7 +45,7 @@ class Buffer {
 /// A bounded arena of equal chunks, touched only as far as it is used. Thread: device.
 class BufferPool {
   public:
-    static constexpr std::size_t kChunk = 32U << 10U;
+    static constexpr std::size_t kChunk = 64U << 10U;
 
     /// Work that waits for memory is put into `work` when some comes back.
     BufferPool(std::size_t bytes, WorkQueue& work);
@@ -56,10 +56,9 @@ class BufferPool {
     /// Fails: an empty buffer when too little is free, or others wait already. Precondition: size is at most
     /// the pool's.
     [[nodiscard]] Buffer take(std::size_t size);
-    /// As take(), for those whose turn has come.
-    [[nodiscard]] Buffer take_first(std::size_t size);
-    /// `waiter` runs when memory has come back; it must then try take_first(), and wait again at the front
-    /// (`again`) when that fails.
+    /// As take(), for a waiter that has been woken; when it fails, `waiter` waits again, before all others.
+    [[nodiscard]] Buffer take_again(std::size_t size, Work& waiter);
+    /// `waiter` runs when memory has come back, and must then call take_again().
     void wait(Work& waiter) { waiting_.add(waiter); }
     [[nodiscard]] std::size_t free_bytes() const { return free_count_ * kChunk; }
     [[nodiscard]] std::byte* arena() const { return arena_; }
@@ -68,6 +67,8 @@ class BufferPool {
   private:
     friend class Buffer;
     [[nodiscard]] std::byte* chunk(std::uint32_t index) const { return arena_ + index * kChunk; }
+    [[nodiscard]] Buffer cut(std::size_t size);
+    void wake();
     void give_back(std::uint32_t first, std::size_t size);
 
     WorkQueue& work_;

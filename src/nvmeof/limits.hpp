@@ -17,10 +17,8 @@ inline constexpr std::uint64_t kMaxCapsuleMemory = 256U << 20U;
 inline constexpr std::size_t kMaxConnections = 1024;
 /// Controllers of one subsystem.
 inline constexpr std::size_t kMaxControllers = 128;
-inline constexpr std::uint32_t kMaxNamespaces = 1024;
 /// Bytes of one command's data at most (MDTS); more would not fit a scatter list of staging buffers.
-inline constexpr std::uint32_t kMaxTransfer = 4U << 20U;
-inline constexpr std::uint32_t kDefaultTransfer = 1U << 20U;
+inline constexpr std::uint32_t kMaxTransfer = 8U << 20U;
 /// Memory for data that cannot go straight to where it belongs, of all targets together.
 inline constexpr std::size_t kStagingBytes = 64U << 20U;
 /// Bytes that one budgeted step copies, compares or fills.

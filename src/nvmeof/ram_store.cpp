@@ -20,11 +20,11 @@ constexpr std::uint64_t kDiscardBytes = 1U << 20U;
 }  // namespace
 
 Result<std::unique_ptr<RamStore>> RamStore::make(std::uint64_t size, WorkQueue& work) {
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+    void* memory =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        return Error{Errc::NoSpace, fmt::format("no memory for a namespace of {} bytes ({})", size,
-                                                std::strerror(errno))};
+        return Error{Errc::NoSpace,
+                     fmt::format("no memory for a namespace of {} bytes ({})", size, std::strerror(errno))};
     }
     // A wish, which a kernel without huge pages refuses.
     (void)madvise(memory, size, MADV_HUGEPAGE);
@@ -40,9 +40,7 @@ void RamStore::begin(StoreOperation& operation) {
 }
 
 bool RamStore::cancel(StoreOperation& operation) {
-    if (operation.queued()) {
-        work_.remove(operation);
-    }
+    operation.leave();
     return true;
 }
 
@@ -61,8 +59,7 @@ void RamStore::zero(std::uint64_t offset, std::uint64_t length) {
 void RamStore::advance(StoreOperation& operation) {
     const bool zeroes =
         operation.kind == StoreOperation::Kind::Zero || operation.kind == StoreOperation::Kind::Deallocate;
-    const std::uint64_t size =
-        std::min<std::uint64_t>(operation.length, zeroes ? kDiscardBytes : kStepBytes);
+    const std::uint64_t size = std::min<std::uint64_t>(operation.length, zeroes ? kDiscardBytes : kStepBytes);
     if (zeroes) {
         zero(operation.offset, size);
     } else if (operation.kind == StoreOperation::Kind::Read) {

@@ -6,6 +6,10 @@
 namespace ernic::nvmeof {
 
 Work::~Work() {
+    leave();
+}
+
+void Work::leave() {
     if (queue_ != nullptr) {
         queue_->remove(*this);
     }
@@ -24,6 +28,15 @@ void WorkQueue::add(Work& work) {
     work.next_ = nullptr;
     (last_ != nullptr ? last_->next_ : first_) = &work;
     last_ = &work;
+}
+
+void WorkQueue::add_first(Work& work) {
+    assert(work.queue_ == nullptr);
+    work.queue_ = this;
+    work.previous_ = nullptr;
+    work.next_ = first_;
+    (first_ != nullptr ? first_->previous_ : last_) = &work;
+    first_ = &work;
 }
 
 void WorkQueue::remove(Work& work) {

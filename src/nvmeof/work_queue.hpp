@@ -15,6 +15,8 @@ class Work {
 
     /// One piece, some tens of microseconds. It is out of the queue by then and may add itself again.
     virtual void run() = 0;
+    /// Out of its queue, if it is in one.
+    void leave();
     [[nodiscard]] bool queued() const { return queue_ != nullptr; }
 
   private:
@@ -35,6 +37,8 @@ class WorkQueue {
 
     /// Precondition: `work` is in no queue.
     void add(Work& work);
+    /// The same, in front of all others.
+    void add_first(Work& work);
     void remove(Work& work);
     [[nodiscard]] bool empty() const { return first_ == nullptr; }
     /// Takes out the first. Precondition: !empty().
