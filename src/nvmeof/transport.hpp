@@ -44,9 +44,9 @@ class QueueChannel {
     /// Copies from `from.address + offset` to `to`: an RDMA READ.
     virtual void read_host(const HostMemory& from, std::uint32_t offset, const mem::SpanList& to,
                            Transfer& done) = 0;
-    /// Ends the command of `slot` (see QueueHandler::command) by a response capsule. With `invalidate_key` the
-    /// host's key is invalidated by it (SEND with Invalidate). The slot may be used for a new command once
-    /// the response has been sent.
+    /// Ends the command of `slot` (see QueueHandler::command) by a response capsule. With `invalidate_key`
+    /// the host's key is invalidated by it (SEND with Invalidate). The slot may be used for a new command
+    /// once the response has been sent.
     virtual void respond(std::uint16_t slot, Bytes completion,
                          std::optional<std::uint32_t> invalidate_key) = 0;
     /// Ends the connection (DREQ, then QP to Error) after what has been responded; gone() follows, not from
