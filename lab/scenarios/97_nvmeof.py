@@ -57,9 +57,9 @@ def nvmeof(lab):
     require(namespace["nsze"] == 256 << 11, f"id-ns {namespace}")
     evidence.append(f"connected as {controller}, {guest.check(f'cat /sys/class/nvme/{controller}/queue_count').strip()} queues")
 
-    for rw, size in (("randrw", "512-64k"), ("write", "1M"), ("randwrite", "4k")):
-        job = host.fio(disk, f"--rw={rw} --bsrange={size} --bs={size.split('-')[0]} --ioengine=libaio --iodepth=32 "
-                             "--size=64M --io_size=64M --verify=crc32c --verify_fatal=1")
+    for rw, size in (("randrw", "--bsrange=512-64k"), ("write", "--bs=1M"), ("randwrite", "--bs=4k")):
+        job = host.fio(disk, f"--rw={rw} {size} --ioengine=libaio --iodepth=32 --size=64M --verify=crc32c "
+                             "--verify_fatal=1")
         require(job["error"] == 0, f"fio {rw} {size}: {job}")
     evidence.append("fio verified")
     files = guest.check(FILE_SYSTEM.format(disk=disk), 300).strip()
