@@ -15,13 +15,13 @@ cp -r /usr/bin /usr/lib/python3 /mnt/nvme/
 sync
 ( cd /mnt/nvme && find . -type f -print0 | sort -z | xargs -0 sha256sum ) >/tmp/written
 umount /mnt/nvme
-fsck.ext4 -fn {disk} >/tmp/fsck
+fsck.ext4 -fn {disk} >/tmp/fsck 2>&1
 mount {disk} /mnt/nvme
 ( cd /mnt/nvme && find . -type f -print0 | sort -z | xargs -0 sha256sum ) >/tmp/read
 rm -rf /mnt/nvme/python3
 fstrim /mnt/nvme
 umount /mnt/nvme
-fsck.ext4 -fn {disk} >/tmp/fsck
+fsck.ext4 -fn {disk} >/tmp/fsck 2>&1
 cmp /tmp/written /tmp/read
 wc -l </tmp/read
 """
