@@ -21,7 +21,7 @@ void abort(Command& command) {
         return command.finish(Status::InvalidField);
     }
     Command* const victim = queue->find(static_cast<std::uint16_t>(command.dword(10) >> 16U));
-    if (victim == nullptr || victim == &command || !victim->cancel()) {
+    if (victim == nullptr || victim == &command || victim->scratch.partner != nullptr || !victim->cancel()) {
         return command.finish(Status::Success, kNotAborted);
     }
     command.controller().events.forget(*victim);

@@ -12,7 +12,7 @@ namespace ernic::nvmeof {
 namespace {
 
 std::size_t chunks_of(std::size_t size) {
-    return (size + BufferPool::kChunk - 1) / BufferPool::kChunk;
+    return whole_chunks(size) / BufferPool::kChunk;
 }
 
 }  // namespace
@@ -100,18 +100,29 @@ Buffer BufferPool::take(std::size_t size) {
     return waiting_.empty() ? cut(size) : Buffer();
 }
 
-Buffer BufferPool::take_again(std::size_t size, Work& waiter) {
+Buffer BufferPool::take_again(std::size_t size, BufferWaiter& waiter) {
     Buffer buffer = cut(size);
-    if (buffer) {
-        wake();
-    } else {
+    if (!buffer) {
+        waiter.wanted_ = size;
         waiting_.add_first(waiter);
     }
     return buffer;
 }
 
+void BufferPool::wait(BufferWaiter& waiter, std::size_t size) {
+    waiter.wanted_ = size;
+    waiting_.add(waiter);
+}
+
 void BufferPool::wake() {
-    if (!waiting_.empty() && free_count_ != 0) {
+    // Only waiters are in there. What is promised to one may be more than there is when its turn comes: then
+    // it waits again.
+    std::size_t promised = 0;
+    while (!waiting_.empty()) {
+        promised += whole_chunks(static_cast<BufferWaiter&>(waiting_.front()).wanted_);
+        if (promised > free_bytes()) {
+            return;
+        }
         work_.add(waiting_.pop());
     }
 }

@@ -42,6 +42,13 @@ class Buffer {
     std::size_t size_ = 0;
 };
 
+/// Who waits for staging memory.
+class BufferWaiter : public Work {
+  private:
+    friend class BufferPool;
+    std::size_t wanted_ = 0;
+};
+
 /// A bounded arena of equal chunks, touched only as far as it is used. Thread: device.
 class BufferPool {
   public:
@@ -56,10 +63,11 @@ class BufferPool {
     /// Fails: an empty buffer when too little is free, or others wait already. Precondition: size is at most
     /// the pool's.
     [[nodiscard]] Buffer take(std::size_t size);
-    /// As take(), for a waiter that has been woken; when it fails, `waiter` waits again, before all others.
-    [[nodiscard]] Buffer take_again(std::size_t size, Work& waiter);
-    /// `waiter` runs when memory has come back, and must then call take_again().
-    void wait(Work& waiter) { waiting_.add(waiter); }
+    /// As take(), for a waiter that has been woken; when it fails all the same, `waiter` waits again, before
+    /// all others.
+    [[nodiscard]] Buffer take_again(std::size_t size, BufferWaiter& waiter);
+    /// `waiter` runs when there are `size` bytes and nobody came before it; it must then call take_again().
+    void wait(BufferWaiter& waiter, std::size_t size);
     [[nodiscard]] std::size_t free_bytes() const { return free_count_ * kChunk; }
     [[nodiscard]] std::byte* arena() const { return arena_; }
     [[nodiscard]] std::size_t bytes() const { return next_.size() * kChunk; }
@@ -79,5 +87,10 @@ class BufferPool {
     std::uint32_t free_ = 0;
     std::size_t free_count_ = 0;
 };
+
+/// `size` rounded up to whole chunks: what starts there in a buffer starts a chunk.
+constexpr std::size_t whole_chunks(std::size_t size) {
+    return (size + BufferPool::kChunk - 1) / BufferPool::kChunk * BufferPool::kChunk;
+}
 
 }  // namespace ernic::nvmeof

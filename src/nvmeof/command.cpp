@@ -95,7 +95,7 @@ bool Command::take_buffer(std::size_t size, Step retry) {
             return true;
         }
         queue_.runtime().counters.buffer_waits.add();
-        pool.wait(*this);
+        pool.wait(*this, size);
     } else {
         woken_ = false;
         buffer_ = pool.take_again(size, *this);
@@ -109,19 +109,24 @@ bool Command::take_buffer(std::size_t size, Step retry) {
     return false;
 }
 
-void Command::fetch(std::size_t size, Step then) {
+void Command::fetch(std::size_t size, Step then, std::size_t room) {
     assert(size != 0 && size <= length_);
-    if (data_in_capsule()) {
+    if (data_in_capsule() && room == 0) {
         then(*this);
         return;
     }
     wanted_ = size;
+    room_ = std::max(size, room);
     after_fetch_ = then;
     fetch_into_buffer(*this);
 }
 
 void Command::fetch_into_buffer(Command& command) {
-    if (!command.take_buffer(command.wanted_, fetch_into_buffer)) {
+    if (!command.take_buffer(command.room_, fetch_into_buffer)) {
+        return;
+    }
+    if (command.data_in_capsule()) {
+        command.after_fetch_(command);
         return;
     }
     mem::SpanList memory;
@@ -167,6 +172,12 @@ void Command::later(Step then) {
     then_ = then;
     waits_ = Waits::Work;
     queue_.runtime().work.add(*this);
+}
+
+void Command::wait_in(WorkQueue& queue, Step then) {
+    then_ = then;
+    waits_ = Waits::Work;
+    queue.add(*this);
 }
 
 void Command::park(Step then) {
@@ -263,7 +274,10 @@ void Command::drop() {
     }
     if (waits_ == Waits::Nothing || cancel()) {
         buffer_.reset();
-        space.reset();
+        if (space != nullptr) {
+            space->fused.release(*this, queue_.runtime().work);
+            space.reset();
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/bytes.hpp"
+#include "base/clock.hpp"
 #include "mem/guest_memory.hpp"
 #include "nvmeof/buffer_pool.hpp"
 #include "nvmeof/store.hpp"
@@ -23,7 +24,7 @@ class Queue;
 /// One command from its capsule to its response, with all that it needs on the way; one for each slot of a
 /// queue, used again and again. Handlers are plain functions: whatever a command waits for, the function it
 /// was told to go on with is called then, never from within the call that began the waiting. Thread: device.
-class Command final : public Transfer, public Work {
+class Command final : public Transfer, public BufferWaiter {
   public:
     using Step = void (*)(Command&);
     using Status = wire::nvme::Status;
@@ -50,6 +51,8 @@ class Command final : public Transfer, public Work {
     [[nodiscard]] bool data_in_capsule() const { return !capsule_data_.empty(); }
     /// The in-capsule data that the descriptor names.
     [[nodiscard]] MutableBytes capsule_data() const { return capsule_data_; }
+    /// What was in the capsule has been copied into the buffer.
+    void forget_capsule_data() { capsule_data_ = {}; }
     /// The host memory that the descriptor names, when its data is not in the capsule.
     [[nodiscard]] const HostMemory& host() const { return host_; }
 
@@ -58,8 +61,9 @@ class Command final : public Transfer, public Work {
     [[nodiscard]] bool take_buffer(std::size_t size, Step retry);
     [[nodiscard]] const Buffer& buffer() const { return buffer_; }
     /// Gets the first `size` bytes of the host's data, by an RDMA READ into a buffer or from the capsule; the
-    /// latter goes on at once. Precondition: size is at most data_length() and not 0.
-    void fetch(std::size_t size, Step then);
+    /// latter goes on at once. Precondition: size is at most data_length() and not 0. With `room` the buffer
+    /// is at least so large, and there is one also for data from the capsule.
+    void fetch(std::size_t size, Step then, std::size_t room = 0);
     /// Of what was fetched.
     void get_data(std::size_t offset, MutableBytes into) const;
     void append_data(mem::SpanList& out, std::size_t offset, std::size_t size) const;
@@ -85,6 +89,11 @@ class Command final : public Transfer, public Work {
     void send(std::size_t size, std::uint64_t result = 0);
     /// As finish(), with the bits of the status as they are.
     void finish_raw(std::uint16_t status, std::uint64_t result);
+
+    /// Waits in `queue`, whose owner gives it to the runtime's work when its time has come.
+    void wait_in(WorkQueue& queue, Step then);
+    /// When that is, by the loop's clock; the owner's business.
+    Nanoseconds due = 0;
 
     /// Gives up what the command waits for. False: it is in the middle of something.
     bool cancel();
@@ -137,7 +146,9 @@ class Command final : public Transfer, public Work {
     Operation operation_;
     Step then_ = nullptr;
     Step after_fetch_ = nullptr;
+    /// Of a fetch: bytes of data and of the buffer.
     std::size_t wanted_ = 0;
+    std::size_t room_ = 0;
     int error_ = 0;
     std::uint16_t slot_;
     Waits waits_ = Waits::Nothing;

@@ -15,10 +15,11 @@ nvme::EffectsLog command_effects() {
           AdminOpcode::GetFeatures, AdminOpcode::AsyncEvent, AdminOpcode::KeepAlive}) {
         log.admin[static_cast<std::size_t>(opcode)].set(Log::kSupported);
     }
-    for (const IoOpcode opcode : {IoOpcode::Flush, IoOpcode::Read}) {
+    for (const IoOpcode opcode : {IoOpcode::Flush, IoOpcode::Read, IoOpcode::Compare, IoOpcode::Verify}) {
         log.io[static_cast<std::size_t>(opcode)].set(Log::kSupported);
     }
-    for (const IoOpcode opcode : {IoOpcode::Write, IoOpcode::WriteZeroes, IoOpcode::DatasetManagement}) {
+    for (const IoOpcode opcode : {IoOpcode::Write, IoOpcode::WriteZeroes, IoOpcode::DatasetManagement,
+                                  IoOpcode::WriteUncorrectable, IoOpcode::Copy}) {
         log.io[static_cast<std::size_t>(opcode)].set(Log::kSupported | Log::kChangesContent);
     }
     return log;

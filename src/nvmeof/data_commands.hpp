@@ -9,5 +9,9 @@ class Command;
 // descriptor has been read, and ends it. Thread: device.
 void write_zeroes(Command& command);
 void dataset_management(Command& command);
+void compare(Command& command);
+void verify(Command& command);
+void write_uncorrectable(Command& command);
+void copy_blocks(Command& command);
 
 }  // namespace ernic::nvmeof

@@ -36,7 +36,12 @@ void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem
     data.total_capacity[0].set(capacity);
     data.namespaces.set(Subsystem::max_namespace());
     data.namespaces_allowed.set(Subsystem::max_namespace());
-    data.optional_nvm.set(Data::kDatasetManagement | Data::kWriteZeroes | Data::kTimestamp);
+    data.optional_nvm.set(Data::kCompare | Data::kWriteUncorrectable | Data::kDatasetManagement |
+                          Data::kWriteZeroes | Data::kTimestamp | Data::kVerify | Data::kCopy);
+    data.fused.set(Data::kFusedCompareWrite);
+    data.copy_formats.set(1);
+    // In blocks of whatever size, 0-based.
+    data.atomic_compare_write.set(kFusedBytes / kPage - 1);
     data.write_cache = static_cast<std::uint8_t>(Data::kFlushAllNamespaces |
                                                  (cached ? Data::kWriteCachePresent : std::uint8_t{0}));
     data.command_capsule.set(static_cast<std::uint32_t>(
@@ -101,6 +106,9 @@ nvme::IdentifyNamespace identify_namespace(const Namespace& space) {
     data.preferred_deallocate.set(page);
     data.preferred_deallocate_alignment.set(page);
     data.optimal_write.set(page);
+    data.copy_range_blocks.set(kCopyRangeBlocks);
+    data.copy_blocks.set(kCopyBlocks);
+    data.copy_ranges = kCopyRanges - 1;
     data.attributes = space.writable() ? 0 : Data::kWriteProtected;
     data.nguid = space.nguid();
     data.lba_formats[0].data_shift = static_cast<std::uint8_t>(space.block_shift());

@@ -6,6 +6,7 @@
 #include "nvmeof/block_range.hpp"
 #include "nvmeof/controller.hpp"
 #include "nvmeof/data_commands.hpp"
+#include "nvmeof/fused_commands.hpp"
 #include "nvmeof/namespace.hpp"
 #include "nvmeof/queue.hpp"
 #include "nvmeof/subsystem.hpp"
@@ -184,18 +185,8 @@ void count(Counters& counters, IoOpcode opcode) {
     }
 }
 
-}  // namespace
-
-void start_io(Command& command) {
-    const auto opcode = static_cast<IoOpcode>(command.entry().opcode);
-    count(command.queue().runtime().counters, opcode);
-    if (const Status status = command.parse_data(); status != Status::Success) {
-        return command.finish(status);
-    }
-    if (command.fuse() != 0) {
-        return command.finish(Status::InvalidField);
-    }
-    switch (opcode) {
+void execute(Command& command) {
+    switch (static_cast<IoOpcode>(command.entry().opcode)) {
         case IoOpcode::Read:
             return read(command);
         case IoOpcode::Write:
@@ -206,8 +197,57 @@ void start_io(Command& command) {
             return write_zeroes(command);
         case IoOpcode::DatasetManagement:
             return dataset_management(command);
+        case IoOpcode::Compare:
+            return compare(command);
+        case IoOpcode::Verify:
+            return verify(command);
+        case IoOpcode::WriteUncorrectable:
+            return write_uncorrectable(command);
+        case IoOpcode::Copy:
+            return copy_blocks(command);
         default:
             return command.finish(Status::InvalidOpcode);
+    }
+}
+
+/// The fault that the operator has ordered for this command, if any.
+bool injected_fault(Command& command) {
+    const auto status = command.controller().subsystem().faults().judge(command.entry());
+    if (!status) {
+        return false;
+    }
+    command.queue().runtime().counters.injected_faults.add();
+    command.finish_raw(*status, 0);
+    return true;
+}
+
+}  // namespace
+
+void start_io(Command& command) {
+    count(command.queue().runtime().counters, static_cast<IoOpcode>(command.entry().opcode));
+    const std::uint8_t fuse = command.fuse();
+    if (command.queue().fused_first != nullptr && fuse != nvme::SubmissionEntry::kFuseSecond) {
+        command.queue().fused_first->finish(Status::FusedMissing);
+    }
+    if (const Status status = command.parse_data(); status != Status::Success) {
+        if (command.queue().fused_first != nullptr) {
+            command.queue().fused_first->finish(Status::FusedFailed);
+        }
+        return command.finish(status);
+    }
+    Subsystem& subsystem = command.controller().subsystem();
+    if (fuse == 0 && !subsystem.faults().empty() && injected_fault(command)) {
+        return;
+    }
+    switch (fuse) {
+        case 0:
+            return subsystem.pace().active() ? subsystem.pace().delay(command, execute) : execute(command);
+        case nvme::SubmissionEntry::kFuseFirst:
+            return start_fused_first(command);
+        case nvme::SubmissionEntry::kFuseSecond:
+            return start_fused_second(command);
+        default:
+            return command.finish(Status::InvalidField);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
 #include "nvmeof/config.hpp"
+#include "nvmeof/fused_lock.hpp"
 #include "nvmeof/runtime.hpp"
 #include "nvmeof/store.hpp"
 #include "nvmeof/uncorrectable.hpp"
@@ -53,6 +54,7 @@ class Namespace {
     Protection protection = Protection::None;
     NamespaceCounters counters;
     UncorrectableBlocks uncorrectable;
+    FusedLock fused;
 
   private:
     NamespaceConfig config_;

@@ -31,7 +31,9 @@ Subsystem::Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Run
       runtime_(runtime),
       started_(runtime.loop.clock().now()),
       max_transfer_(
-          std::bit_floor(std::clamp(config.max_transfer, TargetConfig::kLeastTransfer, kMaxTransfer))) {
+          std::bit_floor(std::clamp(config.max_transfer, TargetConfig::kLeastTransfer, kMaxTransfer))),
+      faults_(config.faults),
+      pace_(runtime, config.latency, config.iops) {
 }
 
 Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, Runtime& runtime) {

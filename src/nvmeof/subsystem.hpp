@@ -8,7 +8,9 @@
 
 #include "nvmeof/config.hpp"
 #include "nvmeof/controller.hpp"
+#include "nvmeof/fault_rules.hpp"
 #include "nvmeof/namespace.hpp"
+#include "nvmeof/pace.hpp"
 #include "nvmeof/runtime.hpp"
 
 namespace ernic::nvmeof {
@@ -37,6 +39,9 @@ class Subsystem {
     [[nodiscard]] std::uint16_t max_io_queues() const;
     /// Bytes of one command's data at most (MDTS).
     [[nodiscard]] std::uint32_t max_transfer() const { return max_transfer_; }
+    /// Faults and slowness on purpose.
+    [[nodiscard]] FaultRules& faults() { return faults_; }
+    [[nodiscard]] Pace& pace() { return pace_; }
     [[nodiscard]] bool allows(const std::string& host_nqn) const;
 
     /// Null when there is none with this id.
@@ -71,6 +76,8 @@ class Subsystem {
     Runtime& runtime_;
     Nanoseconds started_;
     std::uint32_t max_transfer_;
+    FaultRules faults_;
+    Pace pace_;
     std::vector<std::shared_ptr<Namespace>> namespaces_;
     std::shared_ptr<Namespace> none_;
     std::vector<std::shared_ptr<Controller>> controllers_;

@@ -41,6 +41,8 @@ class WorkQueue {
     void add_first(Work& work);
     void remove(Work& work);
     [[nodiscard]] bool empty() const { return first_ == nullptr; }
+    /// Precondition: !empty().
+    [[nodiscard]] Work& front() const { return *first_; }
     /// Takes out the first. Precondition: !empty().
     Work& pop();
     /// Runs the first piece of work, if any; true while there is more.
