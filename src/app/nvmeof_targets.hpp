@@ -42,20 +42,13 @@ class NvmeofTargets {
     bool step();
 
     /// Numbers of targets, which are there (and zero) without one too.
-    struct Counters {
-        nvmeof::Counters controllers;
-        nvmeof::TransportCounters transport;
-        rdma::ConnectionCounters connections;
-
-        void register_metrics(metrics::Registry& registry) const;
-    };
-    [[nodiscard]] const Counters& counters() const { return counters_; }
+    void register_metrics(metrics::Registry& registry) const;
 
   private:
     /// A target's place on the segment.
     struct Place {
-        Place(net::stack::Stack& stack, net::FramePort& port, net::Segment& segment, EventLoop& loop,
-              nvmeof::Target& target, Counters& counters, const log::Logger& log);
+        Place(net::stack::Stack& stack, net::FramePort& port, net::Segment& segment, NvmeofTargets& all,
+              nvmeof::Target& target);
         net::stack::Host host;
         nvmeof::RdmaTransport transport;
     };
@@ -64,7 +57,8 @@ class NvmeofTargets {
 
     EventLoop& loop_;
     log::Logger log_;
-    Counters counters_;
+    nvmeof::TransportCounters transport_counters_;
+    rdma::ConnectionCounters connection_counters_;
     nvmeof::Runtime runtime_;
     nvmeof::Directory directory_;
     std::vector<std::unique_ptr<nvmeof::Target>> targets_;

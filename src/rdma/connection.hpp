@@ -43,8 +43,8 @@ struct ConnectionRequest {
 /// A connection's number at the manager; never 0.
 using ConnectionId = std::uint32_t;
 
-/// What happens to an accepted connection. Told from within ConnectionManager::step() and its timer.
-/// Thread: device.
+/// What happens to an accepted connection. Told from within ConnectionManager::step(), its timer, or the
+/// reset of the peer's card. Thread: device.
 class ConnectionUser {
   public:
     virtual ~ConnectionUser() = default;

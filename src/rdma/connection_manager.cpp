@@ -39,6 +39,8 @@ void ConnectionCounters::register_metrics(metrics::Registry& registry) const {
     add("refused", "messages", "requests rejected, for whatever reason", refused);
     add("repeated", "messages", "requests seen twice; high: answers get lost", repeated);
     add("stale", "connections", "connections ended because their peer has begun anew on the same QP", stale);
+    add("ended_by_reset", "connections", "connections ended because their peer's card was reset",
+        ended_by_reset);
     add("ended_by_peer", "connections", "connections ended by the peer (DREQ or REJ)", ended_by_peer);
     add("timeouts", "messages", "answers or requests to disconnect that were never answered", timeouts);
     add("ignored", "messages", "management datagrams that mean nothing here", ignored);
@@ -55,9 +57,26 @@ ConnectionManager::ConnectionManager(Endpoint& endpoint, ConnectionCounters& cou
       // Not those of an earlier run, of which a peer may still know.
       last_id_(static_cast<ConnectionId>(endpoint.engine().loop().clock().now() >> 10U)),
       next_transaction_(endpoint.engine().loop().clock().now()) {
+    endpoint_.engine().segment().listen(*this);
 }
 
-ConnectionManager::~ConnectionManager() = default;
+ConnectionManager::~ConnectionManager() {
+    endpoint_.engine().segment().unlisten(*this);
+}
+
+void ConnectionManager::on_reset(net::Port& port) {
+    for (auto entry = connections_.begin(); entry != connections_.end();) {
+        if (endpoint_.engine().segment().owner(entry->second->route.destination) != &port) {
+            ++entry;
+            continue;
+        }
+        if (entry->second->user != nullptr) {
+            counters_.ended_by_reset.add();
+        }
+        tell_ended(*entry->second);
+        entry = connections_.erase(entry);
+    }
+}
 
 void ConnectionManager::step() {
     if (!port_.has_arrivals()) {

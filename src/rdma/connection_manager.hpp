@@ -24,6 +24,7 @@ struct ConnectionCounters {
     metrics::Counter refused;
     metrics::Counter repeated;
     metrics::Counter stale;
+    metrics::Counter ended_by_reset;
     metrics::Counter ended_by_peer;
     metrics::Counter timeouts;
     metrics::Counter ignored;
@@ -41,12 +42,13 @@ struct ConnectionCounters {
 ///                            +----------> TimeWait                 +--> DisconnectSent ----+
 ///
 /// Requests are decided at once, so no MRA is ever sent. The table is bounded; its timer runs only while an
-/// answer is waited for or something must be remembered. Thread: device.
-class ConnectionManager {
+/// answer is waited for or something must be remembered. When the peer's card on this segment is reset, all
+/// is forgotten without a word. Thread: device.
+class ConnectionManager final : private net::Port {
   public:
     /// All references must outlive this. `endpoint` is for this manager alone.
     ConnectionManager(Endpoint& endpoint, ConnectionCounters& counters, log::Logger log);
-    ~ConnectionManager();
+    ~ConnectionManager() override;
     ConnectionManager(const ConnectionManager&) = delete;
     ConnectionManager& operator=(const ConnectionManager&) = delete;
 
@@ -87,6 +89,10 @@ class ConnectionManager {
         /// The REP or DREQ that is waiting for its answer.
         cm::Datagram message{};
     };
+
+    /// It hears of resets only; messages go to the endpoint.
+    void deliver(const net::Message& message) override { (void)message; }
+    void on_reset(net::Port& port) override;
 
     void handle(const net::Route& back, const cm::Datagram& datagram);
     void on_request(const net::Route& back, const cm::Datagram& datagram, std::uint64_t transaction);

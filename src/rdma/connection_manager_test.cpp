@@ -270,6 +270,17 @@ TEST_F(ConnectionManagerTest, ANewRequestOfTheSameQueuePairEndsTheOldConnection)
     EXPECT_EQ(listener.requests.size(), 2U);
 }
 
+TEST_F(ConnectionManagerTest, AResetOfThePeersCardForgetsItsConnections) {
+    connect();
+    ready();
+    world.engine.clear();
+    EXPECT_EQ(listener.user.ended_count, 1);
+    EXPECT_EQ(manager.connections(), 0U);
+    EXPECT_EQ(counters.ended_by_reset.value(), 1U);
+    world.pass(100 * kSecond);
+    EXPECT_EQ(counters.unsent.value() + counters.timeouts.value(), 0U);
+}
+
 TEST_F(ConnectionManagerTest, WhatCannotBeIsRejectedWithItsReason) {
     auto body = CmWorld::connection_request(9, 100);
     body.service_id.set(kServicePrefixTcp | 4421);

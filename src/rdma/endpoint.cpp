@@ -25,7 +25,7 @@ mem::Region own_memory() {
 Endpoint::Endpoint(net::Segment& segment, EventLoop& loop, const wire::MacAddress& mac, const Limits& limits)
     : limits_(limits),
       engine_({.queue_pairs = kFirstQpn + kNumbersPerQueuePair * limits.queue_pairs,
-               .memory_regions = 1,
+               .memory_regions = 1 + limits.memory_regions,
                .address_handles = limits.address_handles,
                .page_table_entries = 0},
               memory_, segment, loop),

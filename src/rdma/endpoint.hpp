@@ -14,7 +14,8 @@ namespace ernic::rdma {
 
 /// The RDMA port of a service of this process, beside the guest's card on the segment: an engine whose
 /// "guest memory" is the process's own. Its queue pairs (ServiceQueue) name their memory by address, so a
-/// transfer goes straight from there to the peer's pages or from those; a peer has no key to any of it.
+/// transfer goes straight from there to the peer's pages or from those. A peer reaches none of it without a
+/// key of the service.
 /// Thread: device.
 class Endpoint {
   public:
@@ -22,6 +23,8 @@ class Endpoint {
         /// Besides the one for management.
         std::uint32_t queue_pairs = 0;
         std::uint32_t address_handles = 0;
+        /// Keys by which peers may reach memory, if the service gives them any.
+        std::uint32_t memory_regions = 0;
     };
 
     /// Owns `mac` on the segment. All references must outlive this.
