@@ -35,9 +35,15 @@ struct Runtime {
         return *files_;
     }
 
-    /// One budgeted step of what is pending, some tens of microseconds; true while there is more. To be
-    /// called by the loop's worker.
-    bool step() { return work.step(); }
+    /// One budgeted step of what is pending, some tens of microseconds; false when there was nothing. To be
+    /// called by the loop's worker, after the transports' own steps.
+    bool step() {
+        if (work.empty()) {
+            return false;
+        }
+        (void)work.step();
+        return true;
+    }
 
   private:
     /// Last: its threads use the buffers.
