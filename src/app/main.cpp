@@ -80,6 +80,7 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
     }
     needs.tap = !options.tap.empty();
     needs.mesh = options.backend.kind == BackendSpec::Kind::Tcp;
+    needs.storage = options.services.storage();
     const Status entered = enter_sandbox(needs);
     if (entered) {
         log.info("sandbox on");

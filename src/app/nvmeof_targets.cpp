@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "app/sandbox.hpp"
+
 namespace ernic::app {
 namespace {
 
@@ -29,6 +31,7 @@ void NvmeofTargets::register_metrics(metrics::Registry& registry) const {
 
 NvmeofTargets::NvmeofTargets(EventLoop& loop, const log::Logger& log)
     : loop_(loop), log_(log), runtime_(loop, log) {
+    runtime_.on_thread_start = drop_thread_capabilities;
 }
 
 NvmeofTargets::~NvmeofTargets() = default;
@@ -62,11 +65,12 @@ void NvmeofTargets::plug(std::size_t number, net::stack::Stack& stack, net::Fram
 }
 
 bool NvmeofTargets::step() {
-    bool more = runtime_.step();
+    bool more = false;
     for (Place& place : places_) {
         more = place.transport.step() || more;
     }
-    return more;
+    // Behind them, because commands leave work here; what it does may give them something to do, too.
+    return runtime_.step() || more;
 }
 
 }  // namespace ernic::app

@@ -27,6 +27,14 @@ struct ServiceOptions {
         return std::any_of(targets.begin(), targets.end(),
                            [kind](const TargetSpec& target) { return target.kind == kind; });
     }
+    /// Namespaces in files.
+    [[nodiscard]] bool storage() const {
+        return std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
+            return target.nvmeof &&
+                   std::any_of(target.nvmeof->namespaces.begin(), target.nvmeof->namespaces.end(),
+                               [](const auto& space) { return !space.file.empty(); });
+        });
+    }
     /// Something that has IP addresses.
     [[nodiscard]] bool needs_stack() const {
         return dhcp || has(TargetSpec::Kind::Echo) || has(TargetSpec::Kind::Nvmeof);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "nvmeof/file_store.hpp"
 #include "nvmeof/ram_store.hpp"
 
 namespace ernic::nvmeof {
@@ -46,7 +47,14 @@ Namespace::Namespace(const NamespaceConfig& config, const std::string& nqn, std:
 
 Result<std::unique_ptr<Store>> make_store(const NamespaceConfig& config, Runtime& runtime) {
     if (!config.file.empty()) {
-        return Error{Errc::Unsupported, "namespaces in files are not there yet"};
+        auto file = FileStore::open(config, runtime.files());
+        if (!file) {
+            return file.error();
+        }
+        runtime.log.info("namespace {}: {} bytes in '{}', {}, by {}", config.id, (*file)->size(), config.file,
+                         (*file)->direct() ? "past the page cache" : "through the page cache",
+                         runtime.files().name());
+        return std::unique_ptr<Store>(std::move(*file));
     }
     auto store = RamStore::make(config.size, runtime.work);
     if (!store) {

@@ -28,6 +28,8 @@ class StoreOperation : public Work {
     /// `error` is 0 or an errno. Never called from inside start().
     virtual void done(int error) = 0;
     void run() final;
+    /// Who works on it. Precondition: it has been started.
+    [[nodiscard]] Store& store() const { return *store_; }
 
   private:
     friend class Store;
