@@ -11,6 +11,7 @@
 #include "metrics/registry.hpp"
 #include "nvmeof/config.hpp"
 #include "nvmeof/fused_lock.hpp"
+#include "nvmeof/reservations.hpp"
 #include "nvmeof/runtime.hpp"
 #include "nvmeof/store.hpp"
 #include "nvmeof/uncorrectable.hpp"
@@ -55,6 +56,7 @@ class Namespace {
     NamespaceCounters counters;
     UncorrectableBlocks uncorrectable;
     FusedLock fused;
+    Reservations reservations;
 
   private:
     NamespaceConfig config_;
