@@ -53,7 +53,6 @@ class World {
         auto made = Target::make(config(), runtime_, directory_);
         require(made.ok(), "the target can be made");
         target_ = std::move(*made);
-        ram_.bytes.resize(256U << 10U);
     }
 
     void run() {
@@ -319,7 +318,7 @@ class World {
     Runtime runtime_{loop_, log::Logger(log::null_sink(), "nvmeof")};
     Directory directory_;
     std::unique_ptr<Target> target_;
-    test::HostRam ram_;
+    test::HostRam ram_{256U << 10U};
     std::array<std::unique_ptr<Connection>, kQueues> connections_;
 };
 

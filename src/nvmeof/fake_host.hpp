@@ -20,7 +20,8 @@ constexpr std::uint32_t kKey = 0x1234;
 
 /// The host's memory: one region, under one key.
 struct HostRam {
-    std::vector<std::byte> bytes = std::vector<std::byte>(9U << 20U);
+    explicit HostRam(std::size_t size) : bytes(size) {}
+    std::vector<std::byte> bytes;
 
     [[nodiscard]] std::byte* at(const HostMemory& memory, std::uint32_t offset, std::size_t size) {
         if (memory.key != kKey || memory.address < kHostBase) {

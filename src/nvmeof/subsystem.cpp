@@ -7,6 +7,8 @@
 #include <bit>
 #include <utility>
 
+#include "nvmeof/dhchap.hpp"
+
 namespace ernic::nvmeof {
 namespace {
 
@@ -38,6 +40,14 @@ Subsystem::Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Run
 
 Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, Runtime& runtime) {
     std::unique_ptr<Subsystem> subsystem(new Subsystem(Kind::Nvm, config, config.nqn, runtime));
+    if (!config.auth_file.empty()) {
+        auto secrets = DhChapSecrets::read(config.auth_file, config.nqn);
+        if (!secrets) {
+            return secrets.error();
+        }
+        subsystem->secrets_ = std::move(*secrets);
+        DhChap::warm_up();
+    }
     for (const NamespaceConfig& space : config.namespaces) {
         auto store = make_store(space, runtime);
         if (!store) {

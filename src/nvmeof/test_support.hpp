@@ -87,7 +87,7 @@ class Machine {
     Runtime runtime{loop, log::Logger(log::null_sink(), "nvmeof")};
     Directory directory;
     std::unique_ptr<Target> target;
-    HostRam ram;
+    HostRam ram{9U << 20U};
     std::map<std::uint16_t, std::unique_ptr<HostQueue>> queues;
 
     HostQueue& open(std::uint16_t id, std::uint16_t entries = 32) {
