@@ -74,3 +74,33 @@ def speed(job):
 def kernel_complaints(guest):
     out = guest.check("dmesg | grep -iE 'nvme.*(error|fail|timeout|bogus|invalid)|I/O error|EXT4-fs error'; true")
     return re.sub(r"^\[[^]]*\] ", "", out, flags=re.M).strip()
+
+
+# Linux's own target on soft-RoCE, with a RAM disk behind it.
+_NVMET = """
+set -e
+modprobe -a nvmet nvmet-rdma
+modprobe brd rd_nr=1 rd_size=262144 max_part=0
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+cd /sys/kernel/config/nvmet
+mkdir -p subsystems/linux-nvmet && echo 1 >subsystems/linux-nvmet/attr_allow_any_host
+mkdir -p subsystems/linux-nvmet/namespaces/1
+echo -n /dev/ram0 >subsystems/linux-nvmet/namespaces/1/device_path
+echo 1 >subsystems/linux-nvmet/namespaces/1/enable
+mkdir -p ports/1
+echo rdma >ports/1/addr_trtype; echo ipv4 >ports/1/addr_adrfam
+echo {address} >ports/1/addr_traddr; echo 4420 >ports/1/addr_trsvcid
+ln -s /sys/kernel/config/nvmet/subsystems/linux-nvmet ports/1/subsystems/linux-nvmet
+"""
+LINUX_NQN = "linux-nvmet"
+
+
+def start_nvmet(guest, address):
+    guest.check(_NVMET.format(address=address), 60)
+
+
+def disk_of(guest, controller):
+    """The block device of a controller's first namespace; with native multipath its name is the subsystem's."""
+    return "/dev/" + guest.check(
+        f"for d in /sys/class/nvme/{controller}/nvme*n1 /sys/class/nvme/{controller}/subsystem/nothing; do "
+        "[ -e $d ] && basename $d | sed 's/c[0-9]*n/n/'; done; true").split()[0]

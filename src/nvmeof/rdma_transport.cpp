@@ -56,7 +56,7 @@ bool RdmaTransport::step() {
             wake(*channel);
         }
         if (channel->finished()) {
-            log_.info("queue {} disconnected", channel->queue_id());
+            log_.debug("queue {} disconnected", channel->queue_id());
             receive_bytes_ -= channel->receive_bytes();
             if (channel->scheduled) {
                 std::erase(ready_, channel);
@@ -78,7 +78,7 @@ void RdmaTransport::wake(RdmaChannel& channel) {
 
 rdma::ConnectionRefused RdmaTransport::refuse(RejectStatus status) {
     counters_.refused.add();
-    log_.info("connection refused, status {}", static_cast<unsigned>(status));
+    log_.info_limited(log_limit_, "connection refused, status {}", static_cast<unsigned>(status));
     rdma::ConnectionRefused refused{.reason = wire::ib_cm::RejectReason::Consumer};
     const wire::nvme_rdma::ConnectReject reject{le16(wire::nvme_rdma::kRecordFormat),
                                                 le16(static_cast<std::uint16_t>(status))};
@@ -156,7 +156,10 @@ rdma::ConnectionAnswer RdmaTransport::requested(const rdma::ConnectionRequest& r
     answer.controller_receive_entries.set(depth);
     std::memcpy(accepted.private_data.data(), &answer, sizeof answer);
     counters_.connections.add();
-    log_.info("queue {} connected from {}, {} entries", queue.queue_id, request.source.to_string(), depth);
+    log_.debug("queue {} connected from {}, {} entries", queue.queue_id, request.source.to_string(), depth);
+    if (queue.queue_id == 0) {
+        log_.info_limited(log_limit_, "host {} connects", request.source.to_string());
+    }
     channels_.emplace(channel.get(), std::move(channel));
     return accepted;
 }

@@ -58,6 +58,7 @@ class RdmaTransport final : private rdma::ConnectionListener, private RdmaChanne
     Acceptor& acceptor_;
     TransportCounters& counters_;
     log::Logger log_;
+    log::Limiter log_limit_;
     rdma::Endpoint endpoint_;
     rdma::ConnectionManager manager_;
     std::unordered_map<RdmaChannel*, std::unique_ptr<RdmaChannel>> channels_;

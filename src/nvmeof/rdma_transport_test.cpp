@@ -310,16 +310,41 @@ TEST_F(RdmaTransportTest, ManyPiecesMakeOneTransfer) {
     EXPECT_EQ(ours[200 * 127 + 100], std::byte{0xee});
 }
 
-TEST_F(RdmaTransportTest, AResponseDoesNotOvertakeDataAndInvalidatesTheKey) {
+TEST_F(RdmaTransportTest, AResponseComesBehindItsDataAndInvalidatesTheKey) {
     connect();
+    rdma::MemoryRegion region;
+    region.kind = rdma::MemoryRegion::Kind::FastRegister;
+    region.valid = true;
+    region.pd = rdma::test::kPd;
+    region.rights = CmWorld::all_rights();
+    region.va = kDataAt;
+    region.length = 4096;
+    region.pages = mem::PageList::contiguous(mem::Iova{kDataAt});
+    constexpr std::uint32_t kFastKey = 21U << 8U | 1U;
+    ASSERT_TRUE(world.engine.memory_table().create(kFastKey, std::move(region)));
     command();
     std::vector<std::byte> ours(4096, std::byte{0x42});
     mem::SpanList from;
     from.add(ours.data(), ours.size());
-    channel().write_host(memory(), 0, from, nullptr);
-    respond(handler().slots[0], 0x77, key);
+    channel().write_host({kDataAt, 4096, kFastKey}, 0, from, nullptr);
+    respond(handler().slots[0], 0x77, kFastKey);
     EXPECT_EQ(world.bytes[kDataAt + 4095], std::byte{0x42});
-    // A region of this kind cannot be invalidated: the host refuses, and the connection ends.
+    ASSERT_EQ(host->owner.received.size(), 1U);
+    EXPECT_EQ(host->owner.received[0].kind, rdma::ReceiveKind::SendInvalidate);
+    EXPECT_EQ(host->owner.received[0].immediate_or_key, kFastKey);
+    EXPECT_EQ(handler().gone_count, 0);
+    // Now it is good for nothing more.
+    FakeTransfer late;
+    channel().write_host({kDataAt, 4096, kFastKey}, 0, from, &late);
+    world.settle();
+    EXPECT_EQ(late.results, std::vector<bool>{false});
+    EXPECT_EQ(handler().gone_count, 1);
+}
+
+TEST_F(RdmaTransportTest, AKeyThatCannotBeInvalidatedEndsTheConnection) {
+    connect();
+    command();
+    respond(handler().slots[0], 0x77, key);
     EXPECT_EQ(handler().gone_count, 1);
 }
 
