@@ -249,7 +249,7 @@ class World {
 
     void change() {
         Subsystem& subsystem = target_->nvm();
-        switch (input_.u8() % 3U) {
+        switch (input_.u8() % 4U) {
             case 0:
                 subsystem.remove(1 + input_.below(6));
                 break;
@@ -259,6 +259,9 @@ class World {
                 subsystem.put(std::make_shared<Namespace>(made, "nvmet-test", std::move(*store)));
                 break;
             }
+            case 2:
+                (void)subsystem.resize(1 + input_.below(6), std::uint64_t{input_.u16()} * 512);
+                break;
             default:
                 drop(input_.below(kQueues));
                 break;

@@ -20,6 +20,11 @@ constexpr std::uint32_t kPage = 4096;
 /// All six types of reservations, and keys may be ignored as of 1.3 (RESCAP).
 constexpr std::uint8_t kReservationTypes = 0xfe;
 
+std::uint8_t reservation_abilities(const Namespace& space) {
+    constexpr std::uint8_t kPersistThroughPowerLoss = 0x01;
+    return space.store().keeps() ? kReservationTypes | kPersistThroughPowerLoss : kReservationTypes;
+}
+
 void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem) {
     using Data = nvme::IdentifyController;
     data.multi_path = Data::kMultiPort | Data::kMultiController;
@@ -100,7 +105,7 @@ nvme::IdentifyNamespace identify_namespace(const Namespace& space) {
     data.used.set(space.blocks());
     data.features = Data::kPreferredSizes;
     data.multi_path = Data::kShared;
-    data.reservations = kReservationTypes;
+    data.reservations = reservation_abilities(space);
     data.deallocation = Data::kReadsZeroes;
     data.capacity_bytes[0].set(space.store().size());
     // Whole pages: smaller pieces cost more, and only whole ones are given back. 0-based.
@@ -124,7 +129,7 @@ nvme::IdentifyIndependentNamespace identify_independent(const Namespace& space) 
     Data data{};
     data.features = space.store().volatile_cache() ? 0 : Data::kNoWriteCache;
     data.multi_path = nvme::IdentifyNamespace::kShared;
-    data.reservations = kReservationTypes;
+    data.reservations = reservation_abilities(space);
     data.attributes = space.writable() ? 0 : nvme::IdentifyNamespace::kWriteProtected;
     data.status = Data::kReady;
     return data;

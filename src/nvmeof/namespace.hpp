@@ -45,6 +45,8 @@ class Namespace {
     [[nodiscard]] bool contains(std::uint64_t first, std::uint64_t count) const {
         return first <= blocks_ && count <= blocks_ - first;
     }
+    /// Precondition: `bytes` is a multiple of the block size and not 0. Fails: as Store::resize().
+    Status resize(std::uint64_t bytes);
     [[nodiscard]] Store& store() const { return *store_; }
     [[nodiscard]] std::byte* memory() const { return memory_; }
     [[nodiscard]] bool writable() const { return !config_.read_only && protection == Protection::None; }

@@ -36,20 +36,34 @@ std::uint8_t type_of(const Command& command) {
     return static_cast<std::uint8_t>(command.dword(10) >> 8U);
 }
 
-/// Ends the command and tells the hosts that are concerned.
-void conclude(Command& command, Status status, const Reservations::Notices& notices) {
+void kept(Command& command) {
+    command.finish(command.error() == 0 ? Status::Success : Status::InternalError);
+}
+
+/// Tells the hosts that are concerned, and ends the command, when what is to survive the process is safe.
+/// `was_persistent` before the command.
+void conclude(Command& command, Status status, const Reservations::Notices& notices, bool was_persistent) {
     Subsystem& subsystem = command.controller().subsystem();
-    const std::uint32_t nsid = command.space->id();
-    if (status == Status::Success) {
-        for (const Reservations::Notice& notice : notices) {
-            for (const auto& controller : subsystem.controllers()) {
-                if (controller->host().id == notice.host) {
-                    controller->reservation_changed(nsid, notice.type);
-                }
+    Namespace& space = *command.space;
+    if (status != Status::Success) {
+        return command.finish(status);
+    }
+    for (const Reservations::Notice& notice : notices) {
+        for (const auto& controller : subsystem.controllers()) {
+            if (controller->host().id == notice.host) {
+                controller->reservation_changed(space.id(), notice.type);
             }
         }
     }
-    command.finish(status);
+    if (!space.reservations.persistent && !was_persistent) {
+        return command.finish(Status::Success);
+    }
+    // A host has switched persistence off: what is kept must not come back.
+    const auto text = space.reservations.persistent ? space.reservations.save() : std::vector<std::byte>();
+    if (!space.store().keep(text)) {
+        return command.finish(Status::InternalError);
+    }
+    command.store(StoreOperation::Kind::Synchronize, 0, 0, kept);
 }
 
 void fetch_keys(Command& command, std::size_t size, Command::Step then) {
@@ -68,16 +82,21 @@ void register_fetched(Command& command) {
     Keys keys;
     command.get_data(0, mutable_bytes_of(keys));
     const std::uint32_t persistence = command.dword(10) >> 30U;
-    // Nothing survives the process yet, and a host must not believe that it does.
-    if (action_of(command) > 2 || persistence == kPersistOn || persistence == 1) {
+    Reservations& reservations = command.space->reservations;
+    // A host must not believe that something is kept where nothing can be.
+    if (action_of(command) > 2 || persistence == 1 ||
+        (persistence == kPersistOn && !command.space->store().keeps())) {
         return command.finish(Status::InvalidField);
     }
-    static_assert(kPersistOff == 2);
     Reservations::Notices notices;
-    const Status status = command.space->reservations.change_registration(
+    const bool was_persistent = reservations.persistent;
+    const Status status = reservations.change_registration(
         static_cast<Reservations::RegisterAction>(action_of(command)), command.controller().host().id,
         ignores_key(command), keys.current.get(), keys.other.get(), notices);
-    conclude(command, status, notices);
+    if (status == Status::Success && persistence != 0) {
+        reservations.persistent = persistence != kPersistOff;
+    }
+    conclude(command, status, notices, was_persistent);
 }
 
 void acquire_fetched(Command& command) {
@@ -96,7 +115,7 @@ void acquire_fetched(Command& command) {
                               ? reservations.acquire(host, ignores_key(command), keys.current.get(), type)
                               : reservations.preempt(host, ignores_key(command), keys.current.get(),
                                                      keys.other.get(), type, notices);
-    conclude(command, status, notices);
+    conclude(command, status, notices, reservations.persistent);
 }
 
 void release_fetched(Command& command) {
@@ -112,10 +131,10 @@ void release_fetched(Command& command) {
             return conclude(command,
                             reservations.release(host, ignores_key(command), key.get(),
                                                  static_cast<Reservations::Type>(type_of(command)), notices),
-                            notices);
+                            notices, reservations.persistent);
         case kClear:
             return conclude(command, reservations.clear(host, ignores_key(command), key.get(), notices),
-                            notices);
+                            notices, reservations.persistent);
         default:
             return command.finish(Status::InvalidField);
     }
@@ -146,6 +165,7 @@ void send_report(Command& command) {
     nvme::ReservationReport head{};
     head.generation.set(reservations.generation());
     head.type = static_cast<std::uint8_t>(reservations.type());
+    head.persistent = reservations.persistent ? 1 : 0;
     head.registrants.set(static_cast<std::uint16_t>(reservations.registrants().size()));
     report.add(bytes_of(head));
     for (const Reservations::Registrant& each : reservations.registrants()) {

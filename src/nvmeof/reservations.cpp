@@ -10,6 +10,27 @@ namespace ernic::nvmeof {
 
 using Notification = wire::nvme::ReservationNotice;
 
+namespace {
+
+/// The text of save().
+struct SavedHead {
+    le32 magic;
+    le32 generation;
+    std::uint8_t type;
+    std::uint8_t registrants;
+    le16 reserved10;
+    wire::nvme::HostId holder;
+};
+ERNIC_WIRE(SavedHead, 28);
+struct SavedRegistrant {
+    wire::nvme::HostId host;
+    le64 key;
+};
+ERNIC_WIRE(SavedRegistrant, 24);
+constexpr std::uint32_t kMagic = 0x31525645;  // "EVR1"
+
+}  // namespace
+
 const Reservations::Registrant* Reservations::find(const HostId& host) const {
     const auto found = std::find_if(registrants_.begin(), registrants_.end(),
                                     [&host](const Registrant& each) { return each.host == host; });
@@ -182,12 +203,50 @@ Reservations::Status Reservations::clear(const HostId& host, bool ignore_key, st
     return Status::Success;
 }
 
-void Reservations::restore(std::vector<Registrant> registrants, Type type, const HostId& holder,
-                           std::uint32_t generation) {
+std::vector<std::byte> Reservations::save() const {
+    std::vector<std::byte> text;
+    const auto add = [&text](Bytes bytes) { text.insert(text.end(), bytes.begin(), bytes.end()); };
+    SavedHead head{};
+    head.magic.set(kMagic);
+    head.generation.set(generation_);
+    head.type = static_cast<std::uint8_t>(type_);
+    head.registrants = static_cast<std::uint8_t>(registrants_.size());
+    head.holder = holder_;
+    add(bytes_of(head));
+    for (const Registrant& each : registrants_) {
+        add(bytes_of(SavedRegistrant{each.host, le64(each.key)}));
+    }
+    return text;
+}
+
+bool Reservations::load(Bytes text) {
+    ByteReader reader(text);
+    const auto head = reader.read<SavedHead>();
+    if (!head || head->magic.get() != kMagic || (head->type != 0 && !known(head->type)) ||
+        head->registrants > kMaxRegistrants) {
+        return false;
+    }
+    std::vector<Registrant> registrants;
+    bool holder_known = false;
+    for (unsigned i = 0; i < head->registrants; ++i) {
+        const auto each = reader.read<SavedRegistrant>();
+        if (!each) {
+            return false;
+        }
+        holder_known = holder_known || each->host == head->holder;
+        registrants.push_back({each->host, each->key.get()});
+    }
+    const auto type = static_cast<Type>(head->type);
+    if (!reader.empty() || (type != Type::None && registrants.empty()) ||
+        (type != Type::None && type < Type::WriteExclusiveAll && !holder_known)) {
+        return false;
+    }
     registrants_ = std::move(registrants);
     type_ = type;
-    holder_ = holder;
-    generation_ = generation;
+    holder_ = head->holder;
+    generation_ = head->generation.get();
+    persistent = true;
+    return true;
 }
 
 }  // namespace ernic::nvmeof

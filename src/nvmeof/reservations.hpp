@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "wire/nvme.hpp"
 
 namespace ernic::nvmeof {
@@ -62,9 +63,10 @@ class Reservations {
     /// Whether all this survives the end of the process (PTPL).
     bool persistent = false;
 
-    /// As restored from a medium. Precondition: the holder, if the type has one, is a registrant.
-    void restore(std::vector<Registrant> registrants, Type type, const HostId& holder,
-                 std::uint32_t generation);
+    /// All of it as text for a medium, at most 3200 bytes; and back. Fails: false, it is damaged or not ours,
+    /// and nothing has changed.
+    [[nodiscard]] std::vector<std::byte> save() const;
+    bool load(Bytes text);
     [[nodiscard]] const HostId& holder() const { return holder_; }
 
   private:

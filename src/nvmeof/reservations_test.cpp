@@ -103,6 +103,26 @@ TEST_F(NvmeofReservations, ClearingLeavesNothing) {
     EXPECT_EQ(notices.size(), 1U);
 }
 
+TEST_F(NvmeofReservations, WhatIsSavedCanBeLoaded) {
+    EXPECT_EQ(all.acquire(kBert, false, 20, Type::WriteExclusive), Status::Success);
+    const std::vector<std::byte> text = all.save();
+    Reservations other;
+    ASSERT_TRUE(other.load(text));
+    EXPECT_TRUE(other.persistent);
+    EXPECT_TRUE(other.holds(kBert));
+    EXPECT_EQ(other.registrants(), all.registrants());
+    EXPECT_EQ(other.generation(), all.generation());
+    EXPECT_EQ(other.type(), Type::WriteExclusive);
+    for (std::size_t size = 0; size < text.size(); ++size) {
+        Reservations damaged;
+        EXPECT_FALSE(damaged.load(Bytes(text).first(size)));
+        EXPECT_TRUE(damaged.registrants().empty());
+    }
+    std::vector<std::byte> stranger = text;
+    stranger[12] = std::byte{0x77};  // a holder who is no registrant
+    EXPECT_FALSE(other.load(stranger));
+}
+
 TEST_F(NvmeofReservations, RegistrantsAreBounded) {
     nvme::HostId host{};
     for (std::size_t i = 0; all.registrants().size() < Reservations::kMaxRegistrants; ++i) {

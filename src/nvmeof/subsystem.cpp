@@ -90,6 +90,22 @@ bool Subsystem::remove(std::uint32_t nsid) {
     return true;
 }
 
+Status Subsystem::resize(std::uint32_t nsid, std::uint64_t bytes) {
+    const std::shared_ptr<Namespace> space = find(nsid);
+    if (space == nullptr) {
+        return Error{Errc::InvalidArgument, fmt::format("there is no namespace {}", nsid)};
+    }
+    if (bytes == 0 || bytes % space->block_size() != 0) {
+        return Error{Errc::InvalidArgument,
+                     fmt::format("size {} is no multiple of the block size {}", bytes, space->block_size())};
+    }
+    if (Status resized = space->resize(bytes); !resized) {
+        return resized;
+    }
+    changed(nsid);
+    return Done{};
+}
+
 void Subsystem::changed(std::uint32_t nsid) {
     for (const auto& controller : controllers_) {
         controller->namespace_changed(nsid);

@@ -60,6 +60,8 @@ class Subsystem {
     void put(std::shared_ptr<Namespace> space);
     /// Fails: false when there is none.
     bool remove(std::uint32_t nsid);
+    /// Changes a namespace's size and tells all hosts. Fails: one sentence.
+    Status resize(std::uint32_t nsid, std::uint64_t bytes);
     /// Tells all hosts that something about the namespace has changed.
     void changed(std::uint32_t nsid);
 
