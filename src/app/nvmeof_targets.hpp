@@ -34,6 +34,8 @@ class NvmeofTargets {
     NvmeofTargets& operator=(const NvmeofTargets&) = delete;
 
     [[nodiscard]] std::size_t size() const { return targets_.size(); }
+    [[nodiscard]] nvmeof::Target& target(std::size_t number) const { return *targets_.at(number); }
+    [[nodiscard]] nvmeof::Runtime& runtime() { return runtime_; }
     /// From now on target `number` is a host on `segment`, its frames at `port`. All references must outlive
     /// this. Precondition: once for each.
     void plug(std::size_t number, net::stack::Stack& stack, net::FramePort& port, net::Segment& segment);

@@ -55,7 +55,8 @@ constexpr std::array kRenames = {SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(
 
 /// The further calls of namespaces in files. A new ring cannot be made, and the one there is knows only
 /// reading, writing, synchronising and allocating (nvmeof::FileUring).
-constexpr std::array kStorage = {SCMP_SYS(io_uring_enter), SCMP_SYS(fdatasync), SCMP_SYS(fallocate)};
+constexpr std::array kStorage = {SCMP_SYS(io_uring_enter), SCMP_SYS(fdatasync), SCMP_SYS(fsync),
+                                 SCMP_SYS(fallocate), SCMP_SYS(fsetxattr)};
 
 /// The bits of socket()'s second argument that are no flags.
 constexpr scmp_datum_t kSocketType = 0xf;

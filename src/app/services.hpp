@@ -40,6 +40,8 @@ class Services {
         return nvmeof_->step() || more;
     }
 
+    [[nodiscard]] NvmeofTargets& nvmeof() { return *nvmeof_; }
+
   private:
     /// `prefix` and a number: the statistics name ports echo, echo2, echo3, ...
     static std::string name(std::string_view prefix, std::size_t before);

@@ -171,6 +171,10 @@ const mesh::Fabric* Instance::mesh() const {
     return parts_->fabric ? &*parts_->fabric : nullptr;
 }
 
+NvmeofTargets& Instance::nvmeof() {
+    return parts_->services.nvmeof();
+}
+
 bool Instance::driver_attached() const {
     return parts_->card.driver_attached();
 }

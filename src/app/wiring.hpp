@@ -55,6 +55,8 @@ class Instance {
     [[nodiscard]] const net::Bridge& bridge() const;
     /// The mesh; null without one.
     [[nodiscard]] const mesh::Fabric* mesh() const;
+    /// The NVMe over Fabrics targets, of which there may be none.
+    NvmeofTargets& nvmeof();
     /// See ionic::Card::driver_attached().
     [[nodiscard]] bool driver_attached() const;
 

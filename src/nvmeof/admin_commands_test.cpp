@@ -232,6 +232,32 @@ TEST_F(NvmeofAdmin, NamespacesComeAndGo) {
     EXPECT_EQ(status(machine.run(1, Machine::io(IoOpcode::Read, 0, 8, 4096))), Status::InvalidNamespace);
 }
 
+TEST_F(NvmeofAdmin, NamespacesChangeTheirSize) {
+    run(feature(AdminOpcode::SetFeatures, nvme::Feature::AsyncEvents, 0x100));
+    machine.queues[0]->submit(Machine::entry(AdminOpcode::AsyncEvent));
+    const SubmissionEntry beyond = Machine::io(IoOpcode::Read, kRamBytes / 512, 8, 4096);
+    EXPECT_EQ(status(machine.run(1, beyond)), Status::LbaOutOfRange);
+    machine.fill(0, 4096, 1);
+    EXPECT_EQ(status(machine.run(1, Machine::io(IoOpcode::Write, kRamBytes / 512 - 8, 8, 4096))),
+              Status::Success);
+    ASSERT_TRUE(machine.target->nvm().resize(1, 2 * kRamBytes).ok());
+    EXPECT_EQ(machine.next(0).entry.result.get(), 0x040002U);
+    EXPECT_EQ(status(machine.run(1, beyond)), Status::Success);
+    EXPECT_EQ(status(machine.run(1, Machine::io(IoOpcode::Read, kRamBytes / 512 - 8, 8, 4096, 8192))),
+              Status::Success);
+    machine.fill(0, 4096, 1);
+    EXPECT_TRUE(machine.same(0, 8192, 4096));
+    ASSERT_TRUE(machine.target->nvm().resize(1, kRamBytes / 2 + 512).ok());
+    EXPECT_EQ(status(machine.run(1, beyond)), Status::LbaOutOfRange);
+    ASSERT_TRUE(machine.target->nvm().resize(1, kRamBytes).ok());
+    EXPECT_EQ(status(machine.run(1, Machine::io(IoOpcode::Read, kRamBytes / 512 - 8, 8, 4096))),
+              Status::Success);
+    EXPECT_EQ(machine.ram.bytes[100], std::byte{0});
+    EXPECT_FALSE(machine.target->nvm().resize(1, kRamBytes * 65ULL).ok());
+    EXPECT_FALSE(machine.target->nvm().resize(1, 1000).ok());
+    EXPECT_FALSE(machine.target->nvm().resize(9, 4096).ok());
+}
+
 class NvmeofConnect : public testing::Test {
   protected:
     void expect_refused(std::uint16_t queue, const FakeChannel::Response& response, Status expected,

@@ -22,6 +22,11 @@ bool find_space(Command& command, Touch touch) {
         command.finish(Status::NamespaceWriteProtected);
         return false;
     }
+    if (touch != Touch::Nothing && space->reservations.held() &&
+        !space->reservations.allows(command.controller().host().id, touch == Touch::Writes)) {
+        command.finish(Status::ReservationConflict);
+        return false;
+    }
     command.space = space;
     return true;
 }

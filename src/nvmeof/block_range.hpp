@@ -16,7 +16,8 @@ struct BlockRange {
     std::uint64_t bytes = 0;
 };
 
-enum class Touch : std::uint8_t { Reads, Writes };
+/// What a command does to the data of its namespace.
+enum class Touch : std::uint8_t { Nothing, Reads, Writes };
 
 /// Finds the namespace of the command (into `command.space`) and checks that it may be touched so. False: the
 /// command has been finished. Thread: device.

@@ -15,7 +15,9 @@ nvme::EffectsLog command_effects() {
           AdminOpcode::GetFeatures, AdminOpcode::AsyncEvent, AdminOpcode::KeepAlive}) {
         log.admin[static_cast<std::size_t>(opcode)].set(Log::kSupported);
     }
-    for (const IoOpcode opcode : {IoOpcode::Flush, IoOpcode::Read, IoOpcode::Compare, IoOpcode::Verify}) {
+    for (const IoOpcode opcode :
+         {IoOpcode::Flush, IoOpcode::Read, IoOpcode::Compare, IoOpcode::Verify, IoOpcode::ReservationRegister,
+          IoOpcode::ReservationReport, IoOpcode::ReservationAcquire, IoOpcode::ReservationRelease}) {
         log.io[static_cast<std::size_t>(opcode)].set(Log::kSupported);
     }
     for (const IoOpcode opcode : {IoOpcode::Write, IoOpcode::WriteZeroes, IoOpcode::DatasetManagement,
@@ -37,7 +39,8 @@ std::array<le32, 256> feature_effects() {
           Feature::Timestamp, Feature::KeepAliveTimer, Feature::HostBehavior, Feature::HostIdentifier}) {
         log[static_cast<std::size_t>(feature)].set(kSupported | kControllerScope);
     }
-    for (const Feature feature : {Feature::ErrorRecovery, Feature::WriteProtection}) {
+    for (const Feature feature : {Feature::ErrorRecovery, Feature::ReservationMask,
+                                  Feature::ReservationPersistence, Feature::WriteProtection}) {
         log[static_cast<std::size_t>(feature)].set(kSupported | kNamespaceScope);
     }
     return log;

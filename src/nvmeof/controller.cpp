@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t kCapabilities = (kMaxEntries - 1U) | std::uint64_t{1} << 16U |
                                         std::uint64_t{15} << 24U | std::uint64_t{1} << 37U |
                                         std::uint64_t{1} << 43U;
+/// Reservation notifications kept for a host that does not read them.
+constexpr std::size_t kReservationNotices = 128;
 /// NSIDs that the Changed Namespace List holds.
 constexpr std::size_t kChangedNamespaces = 1024;
 
@@ -112,6 +114,8 @@ void Controller::reset() {
     features = Features();
     granted_queues_ = subsystem_.max_io_queues();
     changed_.clear();
+    notices_.clear();
+    reservation_masks.clear();
 }
 
 void Controller::shut_down() {
@@ -198,6 +202,35 @@ std::uint16_t Controller::note_error(const Command& command, std::uint16_t statu
     }
     errors.add(entry);
     return nvme::kMore;
+}
+
+void Controller::reservation_changed(std::uint32_t nsid, std::uint8_t type) {
+    const auto mask = reservation_masks.find(nsid);
+    if (notices_.size() == kReservationNotices ||
+        (mask != reservation_masks.end() && (mask->second >> type & 1U) != 0)) {
+        return;
+    }
+    nvme::ReservationNotice notice{};
+    notice.count.set(++notice_count_);
+    notice.type = type;
+    notice.nsid.set(nsid);
+    notices_.push_back(notice);
+    events.raise(AsyncEvents::Kind::Reservation);
+}
+
+nvme::ReservationNotice Controller::reservation_notice() const {
+    if (notices_.empty()) {
+        return {};
+    }
+    nvme::ReservationNotice notice = notices_.front();
+    notice.more = static_cast<std::uint8_t>(notices_.size() - 1);
+    return notice;
+}
+
+void Controller::drop_reservation_notice() {
+    if (!notices_.empty()) {
+        notices_.pop_front();
+    }
 }
 
 void Controller::namespace_changed(std::uint32_t nsid) {

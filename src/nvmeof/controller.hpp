@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "base/event_loop.hpp"
 #include "nvmeof/async_events.hpp"
+#include "nvmeof/dhchap.hpp"
 #include "nvmeof/error_log.hpp"
 #include "nvmeof/limits.hpp"
 #include "nvmeof/runtime.hpp"
@@ -86,11 +89,27 @@ class Controller {
     /// Puts a failed command into the error log; returns the status bit that says so.
     std::uint16_t note_error(const Command& command, std::uint16_t status);
 
+    /// A reservation that concerns this host has changed, in a way that `type` (of a reservation
+    /// notification) says; told unless the host has masked it.
+    void reservation_changed(std::uint32_t nsid, std::uint8_t type);
+    /// The oldest notification, numbered and with how many come behind it; an empty one when there is none.
+    [[nodiscard]] wire::nvme::ReservationNotice reservation_notice() const;
+    /// The host has read it.
+    void drop_reservation_notice();
+    /// Feature Reservation Notification Mask, by namespace.
+    std::map<std::uint32_t, std::uint32_t> reservation_masks;
+
     /// A namespace has come, gone or changed.
     void namespace_changed(std::uint32_t nsid);
     /// NSIDs for the Changed Namespace List; more than fit are told as one number of all ones.
     [[nodiscard]] const std::vector<std::uint32_t>& changed_namespaces() const { return changed_; }
     void clear_changed_namespaces() { changed_.clear(); }
+
+    /// The conversation about who the host is, when it must prove that; else null.
+    std::unique_ptr<DhChap> authentication;
+    [[nodiscard]] bool trusted() const {
+        return authentication == nullptr || authentication->authenticated();
+    }
 
     Features features;
     AsyncEvents events;
@@ -115,6 +134,8 @@ class Controller {
     std::uint16_t granted_queues_;
     std::array<Queue*, kMaxIoQueues + 1> queues_{};
     std::vector<std::uint32_t> changed_;
+    std::deque<wire::nvme::ReservationNotice> notices_;
+    std::uint64_t notice_count_ = 0;
     std::uint32_t keep_alive_;
     bool silent_ = false;
     bool warned_ = false;

@@ -2,6 +2,8 @@
 #include "nvmeof/fabrics_commands.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 
 #include "nvmeof/controller.hpp"
@@ -61,7 +63,9 @@ void bind(Command& command, const ConnectFields& fields, const std::shared_ptr<C
     controller->attach(queue);
     queue.bind(controller, static_cast<std::uint16_t>(fields.queue_size + 1U),
                (fields.attributes & nvme::kConnectNoFlowControl) == 0);
-    command.finish(Status::Success, controller->id());
+    constexpr std::uint32_t kAuthenticationRequired = 1U << 17U;
+    command.finish(Status::Success,
+                   controller->id() | (controller->trusted() ? 0U : kAuthenticationRequired));
 }
 
 void connect_admin(Command& command, const ConnectFields& fields, Subsystem& subsystem, HostIdentity host,
@@ -74,9 +78,20 @@ void connect_admin(Command& command, const ConnectFields& fields, Subsystem& sub
     if (subsystem.discovery() && keep_alive == 0) {
         keep_alive = kDiscoveryKeepAlive;
     }
+    std::optional<DhChapSecrets::Keys> keys;
+    if (subsystem.secrets() != nullptr) {
+        keys = subsystem.secrets()->of(host.nqn);
+        if (!keys) {
+            return refuse(command, Status::ConnectHost, kHostField);
+        }
+    }
     const auto controller = subsystem.make_controller(std::move(host), keep_alive);
     if (controller == nullptr) {
         return refuse(command, Status::ConnectBusy);
+    }
+    if (keys) {
+        controller->authentication =
+            std::make_unique<DhChap>(std::move(*keys), controller->host().nqn, subsystem.nqn());
     }
     bind(command, fields, controller);
 }
@@ -89,6 +104,9 @@ void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsys
     }
     if (fields.queue_id > controller->granted_queues() || controller->queue(fields.queue_id) != nullptr) {
         return refuse(command, Status::ConnectParameters, kQueueIdField);
+    }
+    if (!controller->trusted()) {
+        return refuse(command, Status::AuthenticationRequired);
     }
     if (!controller->ready()) {
         return refuse(command, Status::SequenceError);
@@ -141,6 +159,64 @@ void start_connect(Command& command) {
     command.fetch(sizeof(ConnectData), connect_with_data);
 }
 
+/// The bytes of a message that Authentication Send brings, or Receive has room for; 0: the fields are wrong.
+std::uint32_t message_bytes(const Command& command) {
+    constexpr std::uint32_t kFields = std::uint32_t{nvme::auth::kProtocol} << 24U |
+                                      std::uint32_t{nvme::auth::kProtocolSpecific} << 16U |
+                                      std::uint32_t{nvme::auth::kProtocolSpecific} << 8U;
+    if ((command.dword(10) & 0xffffff00U) != kFields || command.dword(11) > command.data_length()) {
+        return 0;
+    }
+    return command.dword(11);
+}
+
+void authentication_sent(Command& command) {
+    std::array<std::byte, DhChap::kMaxMessage> message;
+    const MutableBytes used =
+        MutableBytes(message).first(std::min<std::size_t>(message_bytes(command), message.size()));
+    command.get_data(0, used);
+    command.controller().authentication->receive(used);
+    command.finish(Status::Success);
+}
+
+void authentication_received(Command& command) {
+    const std::uint32_t room = message_bytes(command);
+    if (!command.take_buffer(DhChap::kMaxMessage, authentication_received)) {
+        return;
+    }
+    Queue& queue = command.queue();
+    DhChap& conversation = *command.controller().authentication;
+    const Digest message = conversation.next();
+    if (message.empty() || message.size() > room) {
+        return command.finish(Status::SequenceError);
+    }
+    command.buffer().fill_zero(0, DhChap::kMaxMessage);
+    command.buffer().put(0, message);
+    command.send(std::min<std::size_t>(room, DhChap::kMaxMessage));
+    if (conversation.failed()) {
+        // No second try on this connection.
+        queue.close();
+    }
+}
+
+void authenticate(Command& command) {
+    if (command.queue().id() != 0 || command.controller().authentication == nullptr) {
+        return command.finish(Status::InvalidField);
+    }
+    if (const Status status = command.parse_data(); status != Status::Success) {
+        return command.finish(status);
+    }
+    const std::uint32_t bytes = message_bytes(command);
+    if (bytes == 0) {
+        return command.finish(Status::InvalidField);
+    }
+    const auto type = static_cast<nvme::FabricsType>(command.entry().fabrics_type());
+    if (type == nvme::FabricsType::AuthenticationReceive) {
+        return authentication_received(command);
+    }
+    command.fetch(std::min<std::size_t>(bytes, DhChap::kMaxMessage), authentication_sent);
+}
+
 void property_get(Command& command) {
     const auto value = command.controller().property(command.dword(11), (command.dword(10) & 7U) == 1);
     if ((command.dword(10) & 7U) > 1 || !value) {
@@ -170,6 +246,12 @@ void start_fabrics(Command& command) {
         return command.finish(Status::SequenceError);
     }
     queue.controller()->traffic();
+    if (type == nvme::FabricsType::AuthenticationSend || type == nvme::FabricsType::AuthenticationReceive) {
+        return authenticate(command);
+    }
+    if (!queue.controller()->trusted()) {
+        return command.finish(Status::AuthenticationRequired);
+    }
     switch (type) {
         case nvme::FabricsType::PropertyGet:
             return queue.id() == 0 ? property_get(command) : command.finish(Status::InvalidField);

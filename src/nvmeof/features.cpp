@@ -113,6 +113,35 @@ void set_write_protection(Command& command) {
     }
 }
 
+void set_reservation_mask(Command& command) {
+    constexpr std::uint32_t kAll = 0xffffffff;
+    constexpr std::uint32_t kMasks = 0xe;
+    Controller& controller = command.controller();
+    const std::uint32_t nsid = command.entry().nsid.get();
+    if (nsid != kAll && space_of(command) == nullptr) {
+        return command.finish(Status::InvalidNamespace);
+    }
+    for (const auto& space : controller.subsystem().namespaces()) {
+        if (space != nullptr && (nsid == kAll || nsid == space->id())) {
+            controller.reservation_masks[space->id()] = command.dword(11) & kMasks;
+        }
+    }
+    command.finish(Status::Success);
+}
+
+void send_reservation_feature(Command& command, Feature feature) {
+    const Namespace* const space = space_of(command);
+    if (space == nullptr) {
+        return command.finish(Status::InvalidNamespace);
+    }
+    const auto& masks = command.controller().reservation_masks;
+    const auto mask = masks.find(space->id());
+    if (feature == Feature::ReservationPersistence) {
+        return command.finish(Status::Success, space->reservations.persistent ? 1 : 0);
+    }
+    command.finish(Status::Success, mask == masks.end() ? 0 : mask->second);
+}
+
 /// The time that the host has set and what has passed since.
 le64 current_timestamp(const Command& command) {
     const Features& features = command.controller().features;
@@ -191,6 +220,9 @@ void get_current(Command& command) {
             return send_host_behavior(command);
         case Feature::HostIdentifier:
             return send_host_id(command);
+        case Feature::ReservationMask:
+        case Feature::ReservationPersistence:
+            return send_reservation_feature(command, feature_of(command));
         case Feature::WriteProtection: {
             const Namespace* const space = space_of(command);
             return space == nullptr
@@ -216,6 +248,8 @@ bool known(Feature feature) {
         case Feature::KeepAliveTimer:
         case Feature::HostBehavior:
         case Feature::HostIdentifier:
+        case Feature::ReservationMask:
+        case Feature::ReservationPersistence:
         case Feature::WriteProtection:
             return true;
         default:
@@ -260,6 +294,8 @@ void set_nvm_feature(Command& command) {
             return fetch_exactly(command, kHostBehaviorBytes, host_behavior_fetched);
         case Feature::HostIdentifier:
             return command.finish(Status::SequenceError);  // Connect has set it
+        case Feature::ReservationMask:
+            return set_reservation_mask(command);
         case Feature::WriteProtection:
             return set_write_protection(command);
         default:

@@ -84,7 +84,9 @@ void FileEngine::issue(StoreOperation& operation) {
             describe_zeroing(call, operation);
             break;
         case Kind::Flush:
+        case Kind::Synchronize:
             call.kind = FileCall::Kind::Synchronize;
+            call.mode = operation.kind == Kind::Synchronize ? 1 : 0;
             break;
     }
     ++in_flight_;
@@ -112,7 +114,7 @@ void FileEngine::completed(StoreOperation& operation, std::int64_t result) {
     int error = result < 0 ? static_cast<int>(-result) : 0;
     bool more = error != 0 && try_otherwise(operation, error);
     const bool moves = operation.kind == Kind::Read || operation.kind == Kind::Write;
-    const bool writes_zeroes = !moves && operation.kind != Kind::Flush &&
+    const bool writes_zeroes = (operation.kind == Kind::Zero || operation.kind == Kind::Deallocate) &&
                                store_of(operation).zeroing(operation.kind) == FileStore::Zeroing::Write &&
                                result > 0;
     if (error == 0 && (moves || writes_zeroes)) {

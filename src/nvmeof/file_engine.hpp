@@ -21,7 +21,7 @@ struct FileCall {
     int fd = -1;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
-    /// Of fallocate(2).
+    /// Of fallocate(2); of synchronising: not 0 when attributes count, too (fsync, not fdatasync).
     int mode = 0;
     /// Of a read or write.
     mem::SpanList memory;

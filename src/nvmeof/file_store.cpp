@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,10 @@
 
 namespace ernic::nvmeof {
 namespace {
+
+/// What keep() writes to, and how much fits into one block of ext4 beside other attributes.
+constexpr const char* kAttribute = "user.rocm_ernic.namespace";
+constexpr std::size_t kMaxKept = 3500;
 
 Error failed(const NamespaceConfig& config, const char* what, int error) {
     return {Errc::Io, fmt::format("namespace {}: cannot {} '{}' ({})", config.id, what, config.file,
@@ -110,6 +115,35 @@ Result<std::unique_ptr<FileStore>> FileStore::open(const NamespaceConfig& config
     }
     const bool direct = go_direct(fd.get(), config.block_size, *size);
     return std::unique_ptr<FileStore>(new FileStore(std::move(fd), *size, config.read_only, direct, engine));
+}
+
+FileStore::FileStore(UniqueFd fd, std::uint64_t size, bool read_only, bool direct, FileEngine& engine)
+    : fd_(std::move(fd)),
+      size_(size),
+      read_only_(read_only),
+      direct_(direct),
+      keeps_(!read_only && (fgetxattr(fd_.get(), kAttribute, nullptr, 0) >= 0 || errno == ENODATA)),
+      engine_(engine) {
+}
+
+std::vector<std::byte> FileStore::kept() const {
+    std::vector<std::byte> text(kMaxKept);
+    const ssize_t size = fgetxattr(fd_.get(), kAttribute, text.data(), text.size());
+    text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return text;
+}
+
+bool FileStore::keep(Bytes text) {
+    return text.size() <= kMaxKept && fsetxattr(fd_.get(), kAttribute, text.data(), text.size(), 0) == 0;
+}
+
+Status FileStore::resize(std::uint64_t size) {
+    const off_t end = lseek(fd_.get(), 0, SEEK_END);
+    if (end < 0 || size > static_cast<std::uint64_t>(end)) {
+        return Error{Errc::OutOfRange, fmt::format("the file has {} bytes: make it larger first", end)};
+    }
+    size_ = size;
+    return Done{};
 }
 
 }  // namespace ernic::nvmeof

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/fd.hpp"
 #include "base/log.hpp"
@@ -24,6 +25,12 @@ class FileStore final : public Store {
 
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     [[nodiscard]] bool volatile_cache() const override { return !read_only_; }
+    /// In an extended attribute of the file, where the file system has those.
+    [[nodiscard]] bool keeps() const override { return keeps_; }
+    [[nodiscard]] std::vector<std::byte> kept() const override;
+    bool keep(Bytes text) override;
+    /// The file itself is left as it is: it must have become as large before, by other hands.
+    Status resize(std::uint64_t size) override;
     bool cancel(StoreOperation& operation) override { return engine_.cancel(operation); }
 
     [[nodiscard]] int fd() const { return fd_.get(); }
@@ -45,13 +52,13 @@ class FileStore final : public Store {
     void advance(StoreOperation& operation) override { engine_.start(operation); }
 
   private:
-    FileStore(UniqueFd fd, std::uint64_t size, bool read_only, bool direct, FileEngine& engine)
-        : fd_(std::move(fd)), size_(size), read_only_(read_only), direct_(direct), engine_(engine) {}
+    FileStore(UniqueFd fd, std::uint64_t size, bool read_only, bool direct, FileEngine& engine);
 
     UniqueFd fd_;
     std::uint64_t size_;
     bool read_only_;
     bool direct_;
+    bool keeps_;
     Zeroing zeroing_ = Zeroing::ZeroRange;
     FileEngine& engine_;
 };

@@ -246,6 +246,37 @@ TEST(NvmeofFile, AShrunkFileFailsReadsOfWhatIsGone) {
     EXPECT_EQ(machine.runtime.counters.medium_errors.value(), 1U);
 }
 
+TEST(NvmeofFile, ReservationsComeBackWhenTheyWereToPersist) {
+    Folder folder;
+    const std::string path = folder.file("data");
+    const auto reserve = [](IoOpcode opcode, std::uint32_t dword10) {
+        SubmissionEntry e = Machine::entry(static_cast<std::uint8_t>(opcode), 1, 16);
+        e.dwords[0].set(dword10);
+        return e;
+    };
+    {
+        Machine machine(file_config(path, kMiB));
+        machine.bring_up();
+        if (!machine.target->nvm().find(1)->store().keeps()) {
+            GTEST_SKIP() << "this file system has no extended attributes";
+        }
+        constexpr std::uint32_t kPersist = 3U << 30U;
+        machine.put(0, bytes_of(std::array<le64, 2>{le64(0), le64(10)}));
+        EXPECT_EQ(run(machine, reserve(IoOpcode::ReservationRegister, kPersist)), Status::Success);
+        machine.put(0, bytes_of(std::array<le64, 2>{le64(10), le64(0)}));
+        EXPECT_EQ(run(machine, reserve(IoOpcode::ReservationAcquire, 1U << 8U)), Status::Success);
+    }
+    Machine machine(file_config(path, kMiB));
+    const Reservations& reservations = machine.target->nvm().find(1)->reservations;
+    EXPECT_TRUE(reservations.held());
+    EXPECT_TRUE(reservations.holds(nvme::HostId{std::byte{0x42}}));
+    machine.bring_up();
+    constexpr std::uint32_t kForget = 2U << 30U;
+    machine.put(0, bytes_of(std::array<le64, 2>{le64(10), le64(11)}));
+    EXPECT_EQ(run(machine, reserve(IoOpcode::ReservationRegister, kForget | 2U)), Status::Success);
+    EXPECT_TRUE(machine.target->nvm().find(1)->store().kept().empty());
+}
+
 TEST(NvmeofFile, TheWriteCacheIsTold) {
     Folder folder;
     Machine machine(file_config(folder.file("data"), kMiB));

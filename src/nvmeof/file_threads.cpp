@@ -33,7 +33,7 @@ std::int64_t call_now(const FileCall& call) {
             result = fallocate(call.fd, call.mode, offset, static_cast<off_t>(call.length));
             break;
         case FileCall::Kind::Synchronize:
-            result = fdatasync(call.fd);
+            result = call.mode != 0 ? fsync(call.fd) : fdatasync(call.fd);
             break;
     }
     return result < 0 ? -errno : result;

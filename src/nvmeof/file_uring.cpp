@@ -116,7 +116,7 @@ void FileUring::submit(const FileCall& call, StoreOperation& operation) {
                                     static_cast<off_t>(call.length));
             break;
         case FileCall::Kind::Synchronize:
-            io_uring_prep_fsync(entry, call.fd, IORING_FSYNC_DATASYNC);
+            io_uring_prep_fsync(entry, call.fd, call.mode != 0 ? 0U : unsigned{IORING_FSYNC_DATASYNC});
             break;
     }
     io_uring_sqe_set_data64(entry, index);

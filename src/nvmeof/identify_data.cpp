@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::uint16_t kCapsuleUnit = 16;
 constexpr std::uint32_t kPage = 4096;
+/// All six types of reservations, and keys may be ignored as of 1.3 (RESCAP).
+constexpr std::uint8_t kReservationTypes = 0xfe;
+
+std::uint8_t reservation_abilities(const Namespace& space) {
+    constexpr std::uint8_t kPersistThroughPowerLoss = 0x01;
+    return space.store().keeps() ? kReservationTypes | kPersistThroughPowerLoss : kReservationTypes;
+}
 
 void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem) {
     using Data = nvme::IdentifyController;
@@ -37,7 +44,8 @@ void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem
     data.namespaces.set(Subsystem::max_namespace());
     data.namespaces_allowed.set(Subsystem::max_namespace());
     data.optional_nvm.set(Data::kCompare | Data::kWriteUncorrectable | Data::kDatasetManagement |
-                          Data::kWriteZeroes | Data::kTimestamp | Data::kVerify | Data::kCopy);
+                          Data::kWriteZeroes | Data::kReservations | Data::kTimestamp | Data::kVerify |
+                          Data::kCopy);
     data.fused.set(Data::kFusedCompareWrite);
     data.copy_formats.set(1);
     // In blocks of whatever size, 0-based.
@@ -97,6 +105,7 @@ nvme::IdentifyNamespace identify_namespace(const Namespace& space) {
     data.used.set(space.blocks());
     data.features = Data::kPreferredSizes;
     data.multi_path = Data::kShared;
+    data.reservations = reservation_abilities(space);
     data.deallocation = Data::kReadsZeroes;
     data.capacity_bytes[0].set(space.store().size());
     // Whole pages: smaller pieces cost more, and only whole ones are given back. 0-based.
@@ -120,6 +129,7 @@ nvme::IdentifyIndependentNamespace identify_independent(const Namespace& space) 
     Data data{};
     data.features = space.store().volatile_cache() ? 0 : Data::kNoWriteCache;
     data.multi_path = nvme::IdentifyNamespace::kShared;
+    data.reservations = reservation_abilities(space);
     data.attributes = space.writable() ? 0 : nvme::IdentifyNamespace::kWriteProtected;
     data.status = Data::kReady;
     return data;

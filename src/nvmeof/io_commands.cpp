@@ -9,6 +9,7 @@
 #include "nvmeof/fused_commands.hpp"
 #include "nvmeof/namespace.hpp"
 #include "nvmeof/queue.hpp"
+#include "nvmeof/reservation_commands.hpp"
 #include "nvmeof/subsystem.hpp"
 
 namespace ernic::nvmeof {
@@ -155,7 +156,7 @@ void flush(Command& command) {
     if (command.entry().nsid.get() == kEveryNamespace) {
         return flush_next(command);
     }
-    if (!find_space(command, Touch::Reads)) {
+    if (!find_space(command, Touch::Nothing)) {
         return;
     }
     if (!command.space->store().volatile_cache()) {
@@ -205,6 +206,14 @@ void execute(Command& command) {
             return write_uncorrectable(command);
         case IoOpcode::Copy:
             return copy_blocks(command);
+        case IoOpcode::ReservationRegister:
+            return reservation_register(command);
+        case IoOpcode::ReservationAcquire:
+            return reservation_acquire(command);
+        case IoOpcode::ReservationRelease:
+            return reservation_release(command);
+        case IoOpcode::ReservationReport:
+            return reservation_report(command);
         default:
             return command.finish(Status::InvalidOpcode);
     }

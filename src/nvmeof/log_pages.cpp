@@ -112,8 +112,9 @@ void supported_pages(bool discovery, LogWindow& log) {
     if (discovery) {
         add(LogPage::Discovery);
     } else {
-        for (const LogPage page : {LogPage::FirmwareSlots, LogPage::ChangedNamespaces,
-                                   LogPage::CommandEffects, LogPage::FeatureEffects}) {
+        for (const LogPage page :
+             {LogPage::FirmwareSlots, LogPage::ChangedNamespaces, LogPage::CommandEffects,
+              LogPage::FeatureEffects, LogPage::ReservationNotices}) {
             add(page);
         }
     }
@@ -155,6 +156,9 @@ bool write_page(Command& command, const Request& request, LogWindow& log) {
         case LogPage::CommandEffects:
             log.add(bytes_of(command_effects()));
             return true;
+        case LogPage::ReservationNotices:
+            log.add(bytes_of(controller.reservation_notice()));
+            return true;
         case LogPage::FeatureEffects:
             log.add(bytes_of(feature_effects()));
             return true;
@@ -192,6 +196,9 @@ void get_log_page(Command& command) {
     if (!request.retain) {
         if (request.page == LogPage::ChangedNamespaces) {
             controller.clear_changed_namespaces();
+        }
+        if (request.page == LogPage::ReservationNotices) {
+            controller.drop_reservation_notice();
         }
         controller.events.log_read(page);
     }

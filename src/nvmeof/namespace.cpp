@@ -43,6 +43,17 @@ Namespace::Namespace(const NamespaceConfig& config, const std::string& nqn, std:
     // Version 8 (made by a rule of one's own), variant 1 (RFC 9562, 5.8).
     uuid_[6] = (uuid_[6] & std::byte{0x0f}) | std::byte{0x80};
     uuid_[8] = (uuid_[8] & std::byte{0x3f}) | std::byte{0x80};
+    if (store_->keeps()) {
+        (void)reservations.load(store_->kept());
+    }
+}
+
+Status Namespace::resize(std::uint64_t bytes) {
+    if (Status resized = store_->resize(bytes); !resized) {
+        return resized;
+    }
+    blocks_ = bytes >> block_shift_;
+    return Done{};
 }
 
 Result<std::unique_ptr<Store>> make_store(const NamespaceConfig& config, Runtime& runtime) {

@@ -11,6 +11,7 @@
 #include "metrics/registry.hpp"
 #include "nvmeof/config.hpp"
 #include "nvmeof/fused_lock.hpp"
+#include "nvmeof/reservations.hpp"
 #include "nvmeof/runtime.hpp"
 #include "nvmeof/store.hpp"
 #include "nvmeof/uncorrectable.hpp"
@@ -44,6 +45,8 @@ class Namespace {
     [[nodiscard]] bool contains(std::uint64_t first, std::uint64_t count) const {
         return first <= blocks_ && count <= blocks_ - first;
     }
+    /// Precondition: `bytes` is a multiple of the block size and not 0. Fails: as Store::resize().
+    Status resize(std::uint64_t bytes);
     [[nodiscard]] Store& store() const { return *store_; }
     [[nodiscard]] std::byte* memory() const { return memory_; }
     [[nodiscard]] bool writable() const { return !config_.read_only && protection == Protection::None; }
@@ -55,6 +58,7 @@ class Namespace {
     NamespaceCounters counters;
     UncorrectableBlocks uncorrectable;
     FusedLock fused;
+    Reservations reservations;
 
   private:
     NamespaceConfig config_;

@@ -85,7 +85,11 @@ void Queue::dispatch(Command& command) {
     if (opcode == static_cast<std::uint8_t>(nvme::AdminOpcode::Fabrics)) {
         runtime_.counters.fabrics_commands.add();
         start_fabrics(command);
-    } else if (controller_ == nullptr || !controller_->ready()) {
+    } else if (controller_ == nullptr) {
+        command.finish(Status::SequenceError);
+    } else if (!controller_->trusted()) {
+        command.finish(Status::AuthenticationRequired);
+    } else if (!controller_->ready()) {
         command.finish(Status::SequenceError);
     } else if (id_ == 0) {
         runtime_.counters.admin_commands.add();

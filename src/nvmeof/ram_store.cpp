@@ -20,19 +20,53 @@ constexpr std::uint64_t kDiscardBytes = 1U << 20U;
 }  // namespace
 
 Result<std::unique_ptr<RamStore>> RamStore::make(std::uint64_t size, WorkQueue& work) {
-    void* memory =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
+    const auto failed = [size] {
         return Error{Errc::NoSpace,
                      fmt::format("no memory for a namespace of {} bytes ({})", size, std::strerror(errno))};
+    };
+    // Address space costs nothing, and commands may point into it while it grows, so that it must not move.
+    std::uint64_t reserved = size > UINT64_MAX / kGrowth ? size : size * kGrowth;
+    void* memory = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        reserved = size;
+        memory = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
-    // A wish, which a kernel without huge pages refuses.
-    (void)madvise(memory, size, MADV_HUGEPAGE);
-    return std::unique_ptr<RamStore>(new RamStore(static_cast<std::byte*>(memory), size, work));
+    if (memory == MAP_FAILED) {
+        return failed();
+    }
+    std::unique_ptr<RamStore> store(new RamStore(static_cast<std::byte*>(memory), reserved, 0, work));
+    if (!store->resize(size)) {
+        return failed();
+    }
+    return store;
 }
 
 RamStore::~RamStore() {
-    munmap(memory_, size_);
+    munmap(memory_, reserved_);
+}
+
+Status RamStore::resize(std::uint64_t size) {
+    if (size > reserved_) {
+        return Error{Errc::NoSpace,
+                     fmt::format("a namespace in memory grows to {} times its first size at most", kGrowth)};
+    }
+    if (size > size_) {
+        if (mprotect(memory_, size, PROT_READ | PROT_WRITE) != 0) {
+            return Error{Errc::NoSpace,
+                         fmt::format("no memory for {} bytes ({})", size, std::strerror(errno))};
+        }
+        // A wish, which a kernel without huge pages refuses.
+        (void)madvise(memory_, size, MADV_HUGEPAGE);
+    } else {
+        // Commands that were checked against the old size may still read there, and find zeroes.
+        const std::uint64_t end = (size + kPage - 1) / kPage * kPage;
+        std::memset(memory_ + size, 0, std::min(end, size_) - size);
+        if (end < size_) {
+            (void)madvise(memory_ + end, size_ - end, MADV_DONTNEED);
+        }
+    }
+    size_ = size;
+    return Done{};
 }
 
 void RamStore::begin(StoreOperation& operation) {

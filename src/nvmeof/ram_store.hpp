@@ -19,6 +19,9 @@ class RamStore final : public Store {
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     [[nodiscard]] std::byte* memory() const override { return memory_; }
     [[nodiscard]] bool volatile_cache() const override { return false; }
+    /// Within the address space that was set aside when it was made: up to kGrowth times as large.
+    Status resize(std::uint64_t size) override;
+    static constexpr std::uint64_t kGrowth = 64;
     bool cancel(StoreOperation& operation) override;
 
   protected:
@@ -26,11 +29,12 @@ class RamStore final : public Store {
     void advance(StoreOperation& operation) override;
 
   private:
-    RamStore(std::byte* memory, std::uint64_t size, WorkQueue& work)
-        : memory_(memory), size_(size), work_(work) {}
+    RamStore(std::byte* memory, std::uint64_t reserved, std::uint64_t size, WorkQueue& work)
+        : memory_(memory), reserved_(reserved), size_(size), work_(work) {}
     void zero(std::uint64_t offset, std::uint64_t length);
 
     std::byte* memory_;
+    std::uint64_t reserved_;
     std::uint64_t size_;
     WorkQueue& work_;
 };

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "base/result.hpp"
 #include "nvmeof/buffer_pool.hpp"
 #include "nvmeof/work_queue.hpp"
 
@@ -15,7 +17,8 @@ class Store;
 /// has returned true. The fields are the store's from start() until then.
 class StoreOperation : public Work {
   public:
-    enum class Kind : std::uint8_t { Read, Write, Zero, Deallocate, Flush };
+    /// Flush is for data; Synchronize for what keep() was given, too.
+    enum class Kind : std::uint8_t { Read, Write, Zero, Deallocate, Flush, Synchronize };
 
     /// What to do with bytes [offset, offset + length) of the store; Read and Write move them to and from
     /// `buffer`, from `buffer_offset` on.
@@ -50,6 +53,13 @@ class Store {
     [[nodiscard]] virtual std::byte* memory() const { return nullptr; }
     /// Whether what has been written may be lost until it is flushed.
     [[nodiscard]] virtual bool volatile_cache() const = 0;
+    /// A little text of the namespace's own beside its data, for when the process has ended: whether there
+    /// can be one; what it is; and a new one, which is safe once a Synchronize has been done. Fails: false.
+    [[nodiscard]] virtual bool keeps() const { return false; }
+    [[nodiscard]] virtual std::vector<std::byte> kept() const { return {}; }
+    virtual bool keep(Bytes /*text*/) { return false; }
+    /// Makes it larger or smaller; what is added reads as zeroes. Fails: one sentence.
+    virtual Status resize(std::uint64_t size) = 0;
     void start(StoreOperation& operation) {
         operation.store_ = this;
         begin(operation);

@@ -7,6 +7,8 @@
 #include <bit>
 #include <utility>
 
+#include "nvmeof/dhchap.hpp"
+
 namespace ernic::nvmeof {
 namespace {
 
@@ -38,6 +40,14 @@ Subsystem::Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Run
 
 Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, Runtime& runtime) {
     std::unique_ptr<Subsystem> subsystem(new Subsystem(Kind::Nvm, config, config.nqn, runtime));
+    if (!config.auth_file.empty()) {
+        auto secrets = DhChapSecrets::read(config.auth_file, config.nqn);
+        if (!secrets) {
+            return secrets.error();
+        }
+        subsystem->secrets_ = std::move(*secrets);
+        DhChap::warm_up();
+    }
     for (const NamespaceConfig& space : config.namespaces) {
         auto store = make_store(space, runtime);
         if (!store) {
@@ -78,6 +88,22 @@ bool Subsystem::remove(std::uint32_t nsid) {
     namespaces_[nsid].reset();
     changed(nsid);
     return true;
+}
+
+Status Subsystem::resize(std::uint32_t nsid, std::uint64_t bytes) {
+    const std::shared_ptr<Namespace> space = find(nsid);
+    if (space == nullptr) {
+        return Error{Errc::InvalidArgument, fmt::format("there is no namespace {}", nsid)};
+    }
+    if (bytes == 0 || bytes % space->block_size() != 0) {
+        return Error{Errc::InvalidArgument,
+                     fmt::format("size {} is no multiple of the block size {}", bytes, space->block_size())};
+    }
+    if (Status resized = space->resize(bytes); !resized) {
+        return resized;
+    }
+    changed(nsid);
+    return Done{};
 }
 
 void Subsystem::changed(std::uint32_t nsid) {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nvmeof/config.hpp"
 #include "nvmeof/controller.hpp"
+#include "nvmeof/dhchap_secret.hpp"
 #include "nvmeof/fault_rules.hpp"
 #include "nvmeof/namespace.hpp"
 #include "nvmeof/pace.hpp"
@@ -43,6 +45,8 @@ class Subsystem {
     [[nodiscard]] FaultRules& faults() { return faults_; }
     [[nodiscard]] Pace& pace() { return pace_; }
     [[nodiscard]] bool allows(const std::string& host_nqn) const;
+    /// Hosts' secrets, when they must authenticate; else null.
+    [[nodiscard]] const DhChapSecrets* secrets() const { return secrets_ ? &*secrets_ : nullptr; }
 
     /// Null when there is none with this id.
     [[nodiscard]] const std::shared_ptr<Namespace>& find(std::uint32_t nsid) const {
@@ -56,6 +60,8 @@ class Subsystem {
     void put(std::shared_ptr<Namespace> space);
     /// Fails: false when there is none.
     bool remove(std::uint32_t nsid);
+    /// Changes a namespace's size and tells all hosts. Fails: one sentence.
+    Status resize(std::uint32_t nsid, std::uint64_t bytes);
     /// Tells all hosts that something about the namespace has changed.
     void changed(std::uint32_t nsid);
 
@@ -78,6 +84,7 @@ class Subsystem {
     std::uint32_t max_transfer_;
     FaultRules faults_;
     Pace pace_;
+    std::optional<DhChapSecrets> secrets_;
     std::vector<std::shared_ptr<Namespace>> namespaces_;
     std::shared_ptr<Namespace> none_;
     std::vector<std::shared_ptr<Controller>> controllers_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "nvmeof/fake_host.hpp"
 #include "nvmeof/target.hpp"
 #include "wire/nvme.hpp"
 #include "wire/nvme_identify.hpp"
@@ -28,106 +29,8 @@ using nvme::SglDescriptor;
 using nvme::Status;
 using nvme::SubmissionEntry;
 
-constexpr std::uint64_t kHostBase = 0x10000;
-constexpr std::uint32_t kKey = 0x1234;
 constexpr const char* kHostNqn = "nqn.2014-08.org.nvmexpress:uuid:host";
 constexpr const char* kNqn = "nvmet-test";
-
-/// The host's memory: one region, under one key.
-struct HostRam {
-    std::vector<std::byte> bytes = std::vector<std::byte>(9U << 20U);
-
-    [[nodiscard]] std::byte* at(const HostMemory& memory, std::uint32_t offset, std::size_t size) {
-        if (memory.key != kKey || memory.address < kHostBase) {
-            return nullptr;
-        }
-        const std::uint64_t start = memory.address - kHostBase + offset;
-        return start <= bytes.size() && size <= bytes.size() - start && offset + size <= memory.length
-                   ? bytes.data() + start
-                   : nullptr;
-    }
-};
-
-/// A connection: keeps what is asked of it until pump(), as a card would.
-class FakeChannel final : public QueueChannel {
-  public:
-    explicit FakeChannel(HostRam& ram) : ram_(ram) {}
-
-    struct Response {
-        nvme::CompletionEntry entry;
-        std::optional<std::uint32_t> invalidated;
-    };
-
-    void write_host(const HostMemory& to, std::uint32_t offset, const mem::SpanList& from,
-                    Transfer* done) override {
-        pending_.push_back({to, offset, from, true, done, {}, {}, 0});
-    }
-    void read_host(const HostMemory& from, std::uint32_t offset, const mem::SpanList& to,
-                   Transfer& done) override {
-        pending_.push_back({from, offset, to, false, &done, {}, {}, 0});
-    }
-    void respond(std::uint16_t slot, Bytes completion, std::optional<std::uint32_t> key) override {
-        EXPECT_EQ(completion.size(), kCompletionBytes);
-        EXPECT_FALSE(closed);
-        pending_.push_back(
-            {{}, 0, {}, false, nullptr, read_value<nvme::CompletionEntry>(completion), key, slot});
-    }
-    void close() override { closed = true; }
-
-    /// Does all that is pending, in order. False: a transfer has failed, the connection is broken.
-    bool pump() {
-        while (!pending_.empty() && !broken) {
-            const Pending next = pending_.front();
-            pending_.pop_front();
-            if (next.completion) {
-                responses.push_back({*next.completion, next.key});
-                free_slots.push_back(next.slot);
-                handler->responded(next.slot);
-                continue;
-            }
-            std::byte* const place = ram_.at(next.host, next.offset, next.memory.bytes());
-            mem::SpanList host;
-            if (place == nullptr) {
-                broken = true;
-            } else {
-                host.add(place, next.memory.bytes());
-                next.write ? mem::copy(host, next.memory) : mem::copy(next.memory, host);
-            }
-            if (next.done != nullptr) {
-                next.done->transferred(!broken);
-            }
-        }
-        return !broken;
-    }
-    [[nodiscard]] bool idle() const { return pending_.empty(); }
-    /// Ends the connection, as a lost one or after close().
-    void end() {
-        ended = true;
-        pending_.clear();
-        handler->gone();
-    }
-
-    QueueHandler* handler = nullptr;
-    std::deque<Response> responses;
-    std::deque<std::uint16_t> free_slots;
-    bool closed = false;
-    bool broken = false;
-    bool ended = false;
-
-  private:
-    struct Pending {
-        HostMemory host;
-        std::uint32_t offset;
-        mem::SpanList memory;
-        bool write;
-        Transfer* done;
-        std::optional<nvme::CompletionEntry> completion;
-        std::optional<std::uint32_t> key;
-        std::uint16_t slot;
-    };
-    HostRam& ram_;
-    std::deque<Pending> pending_;
-};
 
 /// One queue of the host.
 struct HostQueue {
@@ -184,7 +87,7 @@ class Machine {
     Runtime runtime{loop, log::Logger(log::null_sink(), "nvmeof")};
     Directory directory;
     std::unique_ptr<Target> target;
-    HostRam ram;
+    HostRam ram{9U << 20U};
     std::map<std::uint16_t, std::unique_ptr<HostQueue>> queues;
 
     HostQueue& open(std::uint16_t id, std::uint16_t entries = 32) {
@@ -224,6 +127,7 @@ class Machine {
             ADD_FAILURE() << "no response on queue " << queue;
             return {};
         }
+        EXPECT_FALSE(queues.at(queue)->channel.violated);
         const auto response = responses.front();
         responses.pop_front();
         return response;
