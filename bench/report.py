@@ -68,6 +68,27 @@ ETHERNET = [
     Row("64 B frames out, 64 per doorbell", "small_frames/out", "million_per_second", "M/s", target=1.5),
     Row("64 B frames out and in again", "small_frames/out_and_in", "million_per_second", "M/s", target=1.5),
 ]
+
+
+def nvmeof_row(title: str, settings: tuple[int, int, int, int, int], target: float | None = None) -> Row:
+    """`settings`: write, size, queues, memory regions, depth."""
+    names = zip(("write", "size", "queues", "mrs", "depth"), settings)
+    name = "nvmeof/" + "/".join(f"{key}:{value}" for key, value in names)
+    if settings[1] < 1 << 20:
+        return Row(title, name, "thousand_per_second", "k/s", target=target)
+    return Row(title, name, "ratio", "GB/s", "memcpy", target)
+
+
+NVMEOF = [
+    nvmeof_row("NVMe-oF 4 KiB reads, 1 queue, depth 1", (0, 4096, 1, 1, 1)),
+    nvmeof_row("the same, depth 32", (0, 4096, 1, 1, 32), 400),
+    nvmeof_row("the same, writes", (1, 4096, 1, 1, 32)),
+    nvmeof_row("the same, reads, 8 queues", (0, 4096, 8, 1, 32)),
+    nvmeof_row("the same, 64 queues", (0, 4096, 64, 1, 32)),
+    nvmeof_row("the same, 1 queue, 10000 MRs", (0, 4096, 1, 10000, 32)),
+    nvmeof_row("NVMe-oF 1 MiB reads, depth 8", (0, 1 << 20, 1, 1, 8), 0.8),
+    nvmeof_row("the same, writes", (1, 1 << 20, 1, 1, 8)),
+]
 LATENCY = [
     Row("64 B WRITE, server asleep", "latency/sleeping", "ratio", "us", "wake-up", 1.5, at_most=True),
     Row("64 B WRITE, busy-poll window open", "latency/busy_poll", "ratio", "us", "the same by hand", 1.2, at_most=True),
@@ -188,7 +209,7 @@ def main() -> int:
         print(f"the benchmarks failed: {problem}", file=sys.stderr)
         return 1
     numbers = medians(raw)
-    rows = [row for row in BANDWIDTH + RATES + ETHERNET + LATENCY + MESH + FOOTPRINT if row.benchmark in numbers]
+    rows = [row for row in BANDWIDTH + RATES + ETHERNET + NVMEOF + LATENCY + MESH + FOOTPRINT if row.benchmark in numbers]
     print(f"{before['cpu']}, {before['cpus']} CPUs, Linux {before['kernel']}, load before {before['load']}\n")
     print(table([line_of(row, numbers[row.benchmark]) for row in rows]))
     targets = [(row, row.met(numbers[row.benchmark][row.counter])) for row in rows if row.target is not None]

@@ -7,12 +7,13 @@
 #include <array>
 #include <optional>
 
+#include "app/nvmeof_spec.hpp"
 #include "base/suggest.hpp"
 
 namespace ernic::app {
 namespace {
 
-constexpr std::array<std::string_view, 3> kKinds = {"none", "loopback", "tcp"};
+constexpr std::array<std::string_view, 4> kKinds = {"none", "loopback", "tcp", "nvmeof"};
 constexpr std::array<std::string_view, 2> kKeys = {"mode", "md5"};
 // In the order of net::PayloadMode.
 constexpr std::array<std::string_view, 7> kModes = {"preserve",  "zeros",     "ones",  "increment",
@@ -77,6 +78,12 @@ Result<BackendSpec> parse_backend(std::string_view text) {
         spec.mesh = std::move(mesh.value());
         return spec;
     }
+    if (kind == "nvmeof") {
+        spec.kind = BackendSpec::Kind::Nvmeof;
+        spec.target = text;
+        const auto target = parse_nvmeof(colon == std::string_view::npos ? "" : text.substr(colon + 1));
+        return target ? Result<BackendSpec>(std::move(spec)) : target.error();
+    }
     if (kind != "loopback") {
         return invalid(unknown_word("backend", kind, kKinds));
     }
@@ -103,6 +110,9 @@ std::string to_string(const BackendSpec& spec) {
     }
     if (spec.kind == BackendSpec::Kind::Tcp) {
         return "tcp:" + to_string(spec.mesh);
+    }
+    if (spec.kind == BackendSpec::Kind::Nvmeof) {
+        return spec.target;
     }
     std::string text = "loopback";
     char separator = ':';

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/mesh_control.hpp"
+#include "app/nvmeof_control.hpp"
 
 namespace ernic::app {
 
@@ -25,6 +26,7 @@ ControlPlane::ControlPlane(EventLoop& loop, metrics::Registry& registry, const O
       server_(loop, registry, targets_.log, commands_) {
     add_control_commands(commands_, targets_);
     add_mesh_commands(commands_, instance.mesh());
+    add_nvmeof_commands(commands_, instance.nvmeof());
 }
 
 }  // namespace ernic::app

@@ -119,7 +119,7 @@ Result<DhcpConfig> parse_dhcp_service(std::string_view text) {
     config.last = *last;
     config.parameters.subnet.length = 24;
     const auto items = parse_items("dhcp", comma == std::string_view::npos ? "" : text.substr(comma + 1),
-                                   kKeys, kRepeatable);
+                                   kKeys, {.repeatable = kRepeatable});
     if (!items) {
         return items.error();
     }

@@ -80,6 +80,7 @@ Status close_door(const Options& options, const StatsWriter* stats, const log::L
     }
     needs.tap = !options.tap.empty();
     needs.mesh = options.backend.kind == BackendSpec::Kind::Tcp;
+    needs.storage = options.services.storage();
     const Status entered = enter_sandbox(needs);
     if (entered) {
         log.info("sandbox on");
@@ -143,7 +144,13 @@ int serve(const Options& options, const std::shared_ptr<log::Sink>& sink) {
         mesh.emplace(std::move(prepared.value()));
         raise_descriptor_limit();
     }
-    Instance instance(loop, registry, options, log, std::move(tap), std::move(mesh));
+    auto nvmeof = NvmeofTargets::open(loop, options.services, log.named("nvmeof"));
+    if (!nvmeof) {
+        (void)give_up(nvmeof.error());
+        return kUsageError;
+    }
+    Instance instance(loop, registry, options, log, std::move(nvmeof.value()), std::move(tap),
+                      std::move(mesh));
     std::optional<CaptureControl> captures;
     if (!options.capture.path.empty() || !options.control_path.empty()) {
         auto made = make_capture(options, wall_clock, log);

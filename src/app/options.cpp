@@ -63,7 +63,7 @@ class Parser {
         value("--target", raw_.target, "SPEC",
               "A service on the segment; may be given several "
               "times:\necho:ip=ADDRESS/PREFIX[,ip=..][,gw=ADDRESS]"
-              "[,mac=MAC][,mtu=N],\nreflect[:mac=MAC] or null");
+              "[,mac=MAC][,mtu=N],\nreflect[:mac=MAC], null, or nvmeof[:KEY=VALUE,..]\n(docs/nvmeof.md)");
         value("--dhcp", raw_.dhcp, "RANGE",
               "Lease IPv4 addresses: "
               "FIRST-LAST[,prefix=N][,ip=ADDRESS]\n[,router=ADDRESS][,dns=ADDRESS][,mtu=N]"
@@ -353,9 +353,19 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
         options.mac = mac_of_path(mesh ? environment.host_name + ":" + path : path);
     }
     const RawOptions& raw = parser.raw();
-    if (auto farewell = store(parse_services({raw.target, raw.dhcp, raw.stack_memory}, options.mac, path),
+    Words targets = raw.target;
+    if (options.backend.kind == BackendSpec::Kind::Nvmeof) {
+        targets.insert(targets.begin(), options.backend.target);
+    }
+    if (auto farewell = store(parse_services({targets, raw.dhcp, raw.stack_memory}, options.mac, path),
                               options.services)) {
         return *farewell;
+    }
+    if (options.backend.mode != net::PayloadMode::Preserve &&
+        options.services.has(TargetSpec::Kind::Nvmeof)) {
+        return refuse(
+            "target 'nvmeof' would get a test pattern instead of commands: leave out 'mode=..' of the "
+            "loopback");
     }
     return options;
 }

@@ -53,6 +53,11 @@ constexpr std::array kAllowed = {
 /// The further calls of a statistics file: put the new one in the place of the old.
 constexpr std::array kRenames = {SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2)};
 
+/// The further calls of namespaces in files. A new ring cannot be made, and the one there is knows only
+/// reading, writing, synchronising and allocating (nvmeof::FileUring).
+constexpr std::array kStorage = {SCMP_SYS(io_uring_enter), SCMP_SYS(fdatasync), SCMP_SYS(fsync),
+                                 SCMP_SYS(fallocate), SCMP_SYS(fsetxattr)};
+
 /// The bits of socket()'s second argument that are no flags.
 constexpr scmp_datum_t kSocketType = 0xf;
 
@@ -158,6 +163,11 @@ Status load_filter(const SandboxNeeds& needs) {
         for (const unsigned long request :
              {TUNSETIFF, TUNSETVNETHDRSZ, TUNSETVNETLE, TUNSETOFFLOAD, std::size_t{SIOCGIFINDEX}}) {
             filter.allow(SCMP_SYS(ioctl), scmp_arg_cmp{1, SCMP_CMP_EQ, request, 0});
+        }
+    }
+    if (needs.storage) {
+        for (const int call : kStorage) {
+            filter.allow(call);
         }
     }
     if (needs.mesh) {

@@ -30,6 +30,9 @@ struct SandboxNeeds {
     bool tap = false;
     /// Connections to other servers are made.
     bool mesh = false;
+    /// Files that are open already are synchronised, and holes are made in them; a ring of io_uring that was
+    /// made and restricted before is used.
+    bool storage = false;
 };
 
 /// Empty when this build can be sandboxed, else why not ("address sanitizer"): such builds make calls of

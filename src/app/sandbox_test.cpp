@@ -109,6 +109,18 @@ TEST_F(SandboxTest, AllowsTheWorkOfTheServer) {
     close(ends[1]);
 }
 
+TEST_F(SandboxTest, AllowsFilesToBeSynchronisedOnlyWhenThereAreAny) {
+    const int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    ASSERT_GE(fd, 0);
+    const auto action = [fd] { return fdatasync(fd) == 0 && fallocate(fd, 0, 0, 4096) == 0 ? 0 : 1; };
+    SandboxNeeds needs;
+    needs.storage = true;
+    expect_allowed(needs, action);
+    expect_killed({}, action);
+    expect_killed(needs, [] { return static_cast<int>(syscall(SYS_io_uring_setup, 1, nullptr)); });
+    close(fd);
+}
+
 TEST_F(SandboxTest, HoldsThreadsThatStartedBeforeIt) {
     const pid_t child = fork();
     if (child == 0) {

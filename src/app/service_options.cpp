@@ -39,10 +39,18 @@ class Uniqueness {
         addresses_.push_back(address);
         return std::nullopt;
     }
+    std::optional<Error> add_nqn(const std::string& nqn) {
+        if (std::find(nqns_.begin(), nqns_.end(), nqn) != nqns_.end()) {
+            return invalid(fmt::format("NQN '{}' is given to two targets: change one 'nqn=..'", nqn));
+        }
+        nqns_.push_back(nqn);
+        return std::nullopt;
+    }
 
   private:
     std::vector<wire::MacAddress> macs_;
     std::vector<net::IpAddress> addresses_;
+    std::vector<std::string> nqns_;
 };
 
 std::optional<Error> check(ServiceOptions& options, const wire::MacAddress& card, std::string_view path) {
@@ -61,6 +69,10 @@ std::optional<Error> check(ServiceOptions& options, const wire::MacAddress& card
             continue;
         }
         add_mac(target.host.mac, fmt::format("target{}", ++number));
+        if (target.nvmeof) {
+            target.nvmeof->host.mac = target.host.mac;
+            problem = problem ? problem : used.add_nqn(target.nvmeof->nqn);
+        }
         if (target.host.ipv4) {
             problem = problem ? problem : used.add(target.host.ipv4->address);
         }
@@ -106,8 +118,8 @@ Result<ServiceOptions> parse_services(const ServiceWords& words, const wire::Mac
         }
         if (!options.needs_stack()) {
             return invalid(
-                "option '--stack-memory' means nothing without '--target echo:..' or '--dhcp': add one or "
-                "leave it out");
+                "option '--stack-memory' means nothing without '--target echo:..', '--target nvmeof' or "
+                "'--dhcp': add one or leave it out");
         }
         options.limits.memory = std::size_t{mebibytes.value()} << 20U;
     }

@@ -23,11 +23,21 @@ struct ServiceOptions {
     net::stack::Limits limits;
 
     [[nodiscard]] bool any() const { return !targets.empty() || dhcp; }
+    [[nodiscard]] bool has(TargetSpec::Kind kind) const {
+        return std::any_of(targets.begin(), targets.end(),
+                           [kind](const TargetSpec& target) { return target.kind == kind; });
+    }
+    /// Namespaces in files.
+    [[nodiscard]] bool storage() const {
+        return std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
+            return target.nvmeof &&
+                   std::any_of(target.nvmeof->namespaces.begin(), target.nvmeof->namespaces.end(),
+                               [](const auto& space) { return !space.file.empty(); });
+        });
+    }
     /// Something that has IP addresses.
     [[nodiscard]] bool needs_stack() const {
-        return dhcp || std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
-                   return target.kind == TargetSpec::Kind::Echo;
-               });
+        return dhcp || has(TargetSpec::Kind::Echo) || has(TargetSpec::Kind::Nvmeof);
     }
 };
 

@@ -4,17 +4,23 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace ernic::app {
 
-Services::Services(EventLoop& loop, metrics::Registry& registry, net::Bridge& bridge,
-                   const ServiceOptions& options, const log::Logger& log) {
+Services::Services(EventLoop& loop, metrics::Registry& registry, net::Segment& segment,
+                   const ServiceOptions& options, std::unique_ptr<NvmeofTargets> nvmeof,
+                   const log::Logger& log)
+    : nvmeof_(std::move(nvmeof)) {
+    net::Bridge& bridge = segment.bridge();
     stack_counters_.register_metrics(registry);
     echo_counters_.register_metrics(registry);
     dhcp_counters_.register_metrics(registry);
+    nvmeof_->register_metrics(registry);
     if (options.needs_stack()) {
         stack_.emplace(loop, stack_counters_, log.named("stack"), options.limits);
     }
+    std::size_t nvmeof_hosts = 0;
     for (const TargetSpec& target : options.targets) {
         switch (target.kind) {
             case TargetSpec::Kind::Echo:
@@ -27,6 +33,11 @@ Services::Services(EventLoop& loop, metrics::Registry& registry, net::Bridge& br
             case TargetSpec::Kind::Reflect:
                 reflect_ports_.emplace_back(bridge, name("reflect", reflect_ports_.size()), target.host.mac)
                     .register_metrics(registry);
+                break;
+            case TargetSpec::Kind::Nvmeof:
+                nvmeof_->plug(nvmeof_hosts, *stack_, plug(bridge, registry, name("nvmeof", nvmeof_hosts)),
+                              segment);
+                ++nvmeof_hosts;
                 break;
         }
     }

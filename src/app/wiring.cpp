@@ -53,12 +53,13 @@ nlohmann::json identity(const Options& options) {
 ///     faults == segment and bridge; link -> card
 struct Instance::Parts {
     Parts(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
-          std::optional<net::TapDevice> tap_device, std::optional<mesh::Config> mesh_config)
+          std::unique_ptr<NvmeofTargets> nvmeof, std::optional<net::TapDevice> tap_device,
+          std::optional<mesh::Config> mesh_config)
         : segment(options.backend.mode, &loop.clock()),
           guest_port(segment.bridge(), "guest"),
           tap_port(segment.bridge(), "tap"),
           mesh_port(segment.bridge(), "mesh"),
-          services(loop, registry, segment.bridge(), options.services, log),
+          services(loop, registry, segment, options.services, std::move(nvmeof), log),
           server(loop, registry, log.named("vfio_user"), socket_options(options)),
           faults(segment, link, loop, log.named("faults")),
           card({.mac = options.mac, .profile = {}, .sink = &guest_port}, server, loop, registry, log) {
@@ -122,9 +123,10 @@ struct Instance::Parts {
 };
 
 Instance::Instance(EventLoop& loop, metrics::Registry& registry, const Options& options,
-                   const log::Logger& log, std::optional<net::TapDevice> tap,
-                   std::optional<mesh::Config> mesh)
-    : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(tap), std::move(mesh))) {
+                   const log::Logger& log, std::unique_ptr<NvmeofTargets> nvmeof,
+                   std::optional<net::TapDevice> tap, std::optional<mesh::Config> mesh)
+    : parts_(std::make_unique<Parts>(loop, registry, options, log, std::move(nvmeof), std::move(tap),
+                                     std::move(mesh))) {
     loop.set_worker([this] {
         bool more = parts_->card.step();
         more = parts_->services.step() || more;
@@ -167,6 +169,10 @@ const net::Bridge& Instance::bridge() const {
 
 const mesh::Fabric* Instance::mesh() const {
     return parts_->fabric ? &*parts_->fabric : nullptr;
+}
+
+NvmeofTargets& Instance::nvmeof() {
+    return parts_->services.nvmeof();
 }
 
 bool Instance::driver_attached() const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
+#include "app/nvmeof_targets.hpp"
 #include "app/options.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
@@ -29,9 +30,10 @@ class Instance {
   public:
     /// Builds and joins everything, registers every number. Nothing is visible outside yet. `loop` and
     /// `registry` must outlive the instance, and `registry` must not be read after it. `tap` is the interface
-    /// of options.tap, already open; `mesh` is made from options.backend.mesh when that is used.
+    /// of options.tap, already open; `mesh` is made from options.backend.mesh when that is used,
+    /// `nvmeof` from options.services.
     Instance(EventLoop& loop, metrics::Registry& registry, const Options& options, const log::Logger& log,
-             std::optional<net::TapDevice> tap = std::nullopt,
+             std::unique_ptr<NvmeofTargets> nvmeof, std::optional<net::TapDevice> tap = std::nullopt,
              std::optional<mesh::Config> mesh = std::nullopt);
     ~Instance();
     Instance(const Instance&) = delete;
@@ -53,6 +55,8 @@ class Instance {
     [[nodiscard]] const net::Bridge& bridge() const;
     /// The mesh; null without one.
     [[nodiscard]] const mesh::Fabric* mesh() const;
+    /// The NVMe over Fabrics targets, of which there may be none.
+    NvmeofTargets& nvmeof();
     /// See ionic::Card::driver_attached().
     [[nodiscard]] bool driver_attached() const;
 

@@ -37,6 +37,8 @@ class Port {
     virtual void on_room(Port& port) { (void)port; }
     /// `port` has been detached: it owns no address, and may cease to exist. To those who listen.
     virtual void on_gone(Port& port) { (void)port; }
+    /// Who sits at `port` has forgotten all its queue pairs (its device was reset). To those who listen.
+    virtual void on_reset(Port& port) { (void)port; }
 
     /// It stands for somebody in another process, to whom nothing of a third is passed on.
     [[nodiscard]] virtual bool remote() const { return false; }

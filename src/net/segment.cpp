@@ -68,6 +68,12 @@ void Segment::made_room(Port& port) {
     }
 }
 
+void Segment::was_reset(Port& port) {
+    for (Port* const listener : listeners_) {
+        listener->on_reset(port);
+    }
+}
+
 void Segment::send(const Message& message) {
     messages_.add();
     if (observer_ != nullptr) {

@@ -46,11 +46,14 @@ class Segment {
     /// Whether a message to `mac` would be taken now without queueing (Port::ready()). True for a MAC nobody
     /// owns.
     [[nodiscard]] bool ready(const wire::MacAddress& mac, bool may_lose = false);
-    /// `listener` hears Port::on_room() and Port::on_gone() from now on. It must unlisten before it dies.
+    /// `listener` hears Port::on_room(), on_gone() and on_reset() from now on. It must unlisten before it
+    /// dies.
     void listen(Port& listener) { listeners_.push_back(&listener); }
     void unlisten(Port& listener) { std::erase(listeners_, &listener); }
     /// `port` may be ready.
     void made_room(Port& port);
+    /// Who sits at `port` has forgotten all its queue pairs.
+    void was_reset(Port& port);
     /// Port::settled() of the owner of `mac`; true when nobody is.
     [[nodiscard]] bool settled(const wire::MacAddress& mac, Nanoseconds since);
 

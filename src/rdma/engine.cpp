@@ -106,6 +106,7 @@ void Engine::clear() {
     live_qps_ = 0;
     memory_table_.clear();
     handles_.clear();
+    segment_.was_reset(*this);
 }
 
 bool Engine::give_back() {

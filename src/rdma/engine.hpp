@@ -100,7 +100,7 @@ class Engine final : public net::Port {
     [[nodiscard]] const AddressHandle* address_handle(std::uint32_t id) const;
 
     /// Forgets all queue pairs, keys and address handles. A forgotten queue pair neither hears nor does
-    /// anything any more; its owner may destroy it later.
+    /// anything any more; its owner may destroy it later. Services on the segment are told.
     void clear();
     /// False for a queue pair that has been forgotten.
     [[nodiscard]] bool owns(const QueuePair& qp) const { return find(qp.qpn()) == &qp; }

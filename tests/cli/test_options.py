@@ -34,6 +34,11 @@ REFUSED = [
     (["--target", "echo:ip=10.0.0.2/24", "--target", "echo:ip=10.0.0.2/24"], "10.0.0.2 is given to two services"),
     (["--target", "echo:ip=10.0.0.2/24", "--dhcp", "10.0.0.9-10.0.0.20,ip=10.0.0.2"], "given to two services"),
     (["--mac", "02:00:00:00:00:05", "--target", "echo:ip=10.0.0.2/24,mac=02:00:00:00:00:05"], "given to two"),
+    (["--backend", "nvmeof:sizze=1M"], "unknown nvmeof option 'sizze': did you mean 'size'?"),
+    (["--backend", "nvmeof:size=1000"], "the nearest valid value is '512'"),
+    (["--backend", "nvmeof", "--target", "nvmeof:nqn=other"], "192.168.200.1 is given to two services"),
+    (["--backend", "nvmeof", "--target", "nvmeof:ip=192.168.200.3"], "'nvmet-test' is given to two targets"),
+    (["--backend", "loopback:mode=zeros", "--target", "nvmeof"], "leave out 'mode=..'"),
     (["--dhcp", "10.0.0.100"], "write for example '10.0.0.100-10.0.0.200'"),
     (["--dhcp", "10.0.0.200-10.0.0.100"], "write '10.0.0.100-10.0.0.200'"),
     (["--dhcp", "10.0.0.100-10.0.1.100"], "not a host's in the subnet 10.0.0.0/24"),
@@ -90,7 +95,7 @@ class Options(ServerTest):
     def test_every_backend_spelling_starts(self):
         modes = ("preserve", "zeros", "ones", "increment", "decrement", "alternate", "random")
         for spec in ("none", "loopback", "loopback:md5", *(f"loopback:mode={mode}" for mode in modes),
-                     "loopback:mode=zeros,md5"):
+                     "loopback:mode=zeros,md5", "nvmeof", "nvmeof:size=1M,ns=size=2M;bs=4096"):
             with self.subTest(spec=spec):
                 server = self.start("--backend", spec)
                 self.assertEqual(server.end()[0], 0)

@@ -139,6 +139,7 @@ class Parser {
             ->required()
             ->check(fault_word, "")
             ->type_name("ID|all");
+        add_nvme();
         argument(command(cli_, "log-level", "Show or set the log level", "log-level"), "level", "level",
                  "none, error, warn, info or debug")
             ->type_name("[LEVEL]");
@@ -147,6 +148,30 @@ class Parser {
             ->required()
             ->check(shell_word, "")
             ->type_name("SHELL");
+    }
+
+    /// A number that goes into the arguments under `key`.
+    CLI::Option* number(CLI::App* command, const char* name, const char* key, const char* help) {
+        return command->add_option_function<std::uint64_t>(
+            name, [this, key](const std::uint64_t& value) { job_.arguments[key] = value; }, help);
+    }
+
+    void add_nvme() {
+        CLI::App* const nvme = command(cli_, "nvme", "Namespaces of NVMe-oF targets", nullptr);
+        command(*nvme, "list", "Show namespaces and controllers", "nvme-list");
+        CLI::App* const add = command(*nvme, "add", "Add a namespace in memory", "nvme-add");
+        argument(add, "size", "size", "Its size, such as 64M")->required()->type_name("SIZE");
+        number(add, "--nsid", "nsid", "Its number, else the lowest free one")->type_name("N");
+        number(add, "--bs", "bs", "Bytes of a block: 512, 1024, 2048 or 4096")->type_name("N");
+        CLI::App* const remove = command(*nvme, "remove", "Remove a namespace", "nvme-remove");
+        CLI::App* const resize = command(*nvme, "resize", "Change a namespace's size", "nvme-resize");
+        for (CLI::App* const each : {remove, resize}) {
+            number(each, "nsid", "nsid", "Number of the namespace")->required()->type_name("NSID");
+        }
+        argument(resize, "size", "size", "Its new size, such as 64M")->required()->type_name("SIZE");
+        for (CLI::App* const each : {add, remove, resize}) {
+            argument(each, "--nqn", "nqn", "Which target, when there are several")->type_name("NQN");
+        }
     }
 
     void set_fault(const std::string& text) {

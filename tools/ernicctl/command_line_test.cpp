@@ -45,6 +45,12 @@ TEST(ErnicctlCommandLine, EachCommandIsOneOfTheProtocol) {
     EXPECT_EQ(accepted({"pcap", "stop"}).command, "pcap-stop");
     EXPECT_EQ(accepted({"fault", "list"}).command, "fault-list");
     EXPECT_EQ(accepted({"fault", "add", "drop=1%"}).arguments, (json{{"spec", "drop=1%"}}));
+    EXPECT_EQ(accepted({"nvme", "list"}).command, "nvme-list");
+    EXPECT_EQ(accepted({"nvme", "add", "64M", "--nsid", "3"}).arguments,
+              (json{{"size", "64M"}, {"nsid", 3}}));
+    EXPECT_EQ(accepted({"nvme", "resize", "3", "1G", "--nqn", "x"}).arguments,
+              (json{{"size", "1G"}, {"nsid", 3}, {"nqn", "x"}}));
+    EXPECT_EQ(accepted({"nvme", "remove", "3"}).command, "nvme-remove");
     EXPECT_EQ(accepted({"fault", "clear", "12"}).arguments, (json{{"id", 12}}));
     EXPECT_EQ(accepted({"fault", "clear", "all"}).arguments, (json{{"all", true}}));
     EXPECT_EQ(accepted({"completion", "zsh"}).shell, "zsh");

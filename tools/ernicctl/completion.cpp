@@ -21,13 +21,15 @@ _ernicctl() {
     --watch | --snaplen) return ;;
     *)
       case $path in
-        '') choices='version status stats ports peers macs link pcap fault log-level completion' ;;
+        '') choices='version status stats ports peers macs link pcap fault nvme log-level completion' ;;
         ' stats') choices='--match --watch' ;;
         ' link') choices='up down' ;;
         ' pcap') choices='start stop' ;;
         ' pcap start') mapfile -t COMPREPLY < <(compgen -f -- "$word") ; choices='--snaplen' ;;
         ' fault') choices='add list clear' ;;
         ' fault clear') choices='all' ;;
+        ' nvme') choices='list add remove resize' ;;
+        ' nvme add') choices='--nsid --bs --nqn' ;;
         ' log-level') choices='none error warn info debug' ;;
         ' completion') choices='bash zsh fish' ;;
       esac
@@ -49,7 +51,7 @@ _ernicctl() {
     '--json[print the answer as JSON]' \
     '(-h --help)'{-h,--help}'[show the help]' \
     '--version[show the version]' \
-    '1:command:(version status stats ports peers macs link pcap fault log-level completion)' \
+    '1:command:(version status stats ports peers macs link pcap fault nvme log-level completion)' \
     '*::argument:->argument'
   [[ $state = argument ]] || return
   case $line[1] in
@@ -58,6 +60,7 @@ _ernicctl() {
     link) _values state up down ;;
     pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
     fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
+    nvme) _arguments '1:action:(list add remove resize)' ;;
     log-level) _values level none error warn info debug ;;
     completion) _values shell bash zsh fish ;;
   esac
@@ -71,7 +74,7 @@ complete -c ernicctl -f
 complete -c ernicctl -s c -l control -r -F -d 'control socket of the server'
 complete -c ernicctl -l json -d 'print the answer as JSON'
 complete -c ernicctl -s h -l help -d 'show the help'
-complete -c ernicctl -n __fish_use_subcommand -a 'version status stats ports peers macs link pcap fault log-level completion'
+complete -c ernicctl -n __fish_use_subcommand -a 'version status stats ports peers macs link pcap fault nvme log-level completion'
 complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l match -r -d 'names that begin with this'
 complete -c ernicctl -n '__fish_seen_subcommand_from stats' -l watch -r -d 'again every so many seconds'
 complete -c ernicctl -n '__fish_seen_subcommand_from link; and not __fish_seen_subcommand_from up down' -a 'up down'

@@ -218,6 +218,17 @@ std::string text_of(const std::string& command, const json& result) {
     if (command == "fault-clear") {
         return fmt::format("{} cleared\n", word(result.value("cleared", json())));
     }
+    if (command == "nvme-list") {
+        return table_of(result.value("namespaces", json()),
+                        {"nqn", "nsid", "bytes", "block", "medium", "reads", "writes"}, "no namespaces") +
+               "\n" +
+               table_of(result.value("controllers", json()),
+                        {"nqn", "controller", "host", "io_queues", "ready", "errors"}, "no controllers");
+    }
+    if (command.starts_with("nvme-")) {
+        return fmt::format("namespace {} of {}\n", word(result.value("nsid", json())),
+                           word(result.value("nqn", json())));
+    }
     if (command == "log-level") {
         return fmt::format("log level {}\n", word(result.value("level", json())));
     }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#include "app/nvmeof_control.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "app/spec_items.hpp"
+
+namespace ernic::app {
+namespace {
+
+using control::Answer;
+using control::Call;
+using nlohmann::json;
+using nvmeof::Namespace;
+using nvmeof::NamespaceConfig;
+using nvmeof::Subsystem;
+
+constexpr std::uint32_t kDefaultBlock = 512;
+
+json row_of(const Subsystem& subsystem, const Namespace& space) {
+    return {{"nqn", subsystem.nqn()},
+            {"nsid", space.id()},
+            {"bytes", space.store().size()},
+            {"block", space.block_size()},
+            {"medium", space.config().file.empty() ? "memory" : space.config().file},
+            {"writable", space.writable()},
+            {"reads", space.counters.reads.value()},
+            {"writes", space.counters.writes.value()},
+            {"bytes_read", space.counters.read_bytes.value()},
+            {"bytes_written", space.counters.written_bytes.value()},
+            {"media_errors", space.counters.media_errors.value()}};
+}
+
+json row_of(const nvmeof::Controller& controller) {
+    unsigned queues = 0;
+    for (std::uint16_t id = 1; id <= nvmeof::kMaxIoQueues; ++id) {
+        queues += controller.queue(id) != nullptr ? 1U : 0U;
+    }
+    return {{"nqn", controller.subsystem().nqn()}, {"controller", controller.id()},
+            {"host", controller.host().nqn},       {"io_queues", queues},
+            {"ready", controller.ready()},         {"keep_alive_ms", controller.keep_alive()},
+            {"errors", controller.errors.count()}};
+}
+
+json list(const NvmeofTargets& targets) {
+    json spaces = json::array();
+    json controllers = json::array();
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const nvmeof::Target& target = targets.target(i);
+        for (const auto& space : target.nvm().namespaces()) {
+            if (space != nullptr) {
+                spaces.push_back(row_of(target.nvm(), *space));
+            }
+        }
+        for (const Subsystem* subsystem : {&target.nvm(), &target.discovery()}) {
+            for (const auto& controller : subsystem->controllers()) {
+                controllers.push_back(row_of(*controller));
+            }
+        }
+    }
+    return {{"namespaces", std::move(spaces)}, {"controllers", std::move(controllers)}};
+}
+
+Error missing(const char* name) {
+    return {Errc::InvalidArgument, fmt::format("argument '{}' is missing", name)};
+}
+
+/// The subsystem that `nqn` names; the only one when it names none.
+std::variant<Subsystem*, Error> subsystem_of(NvmeofTargets& targets, const Call& call) {
+    const auto nqn = call.text("nqn");
+    if (!nqn) {
+        return nqn.error();
+    }
+    if (targets.size() == 0) {
+        return Error{Errc::Unsupported, "this server has no NVMe-oF target"};
+    }
+    if (!nqn.value()) {
+        if (targets.size() > 1) {
+            return Error{Errc::InvalidArgument, "there are several targets: name one with 'nqn'"};
+        }
+        return &targets.target(0).nvm();
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        if (targets.target(i).nvm().nqn() == *nqn.value()) {
+            return &targets.target(i).nvm();
+        }
+    }
+    return Error{Errc::InvalidArgument, fmt::format("no target has the NQN '{}'", *nqn.value())};
+}
+
+/// The argument `size`, which must be there.
+Result<std::uint64_t> size_of(const Call& call) {
+    const auto text = call.text("size");
+    if (!text) {
+        return text.error();
+    }
+    return text.value() ? parse_size("nvme", "size", *text.value()) : missing("size");
+}
+
+/// The argument `nsid`; 0 when it is not given.
+Result<std::uint32_t> nsid_of(const Call& call) {
+    const auto nsid = call.number("nsid", 1, NamespaceConfig::kMostId);
+    if (!nsid) {
+        return nsid.error();
+    }
+    return static_cast<std::uint32_t>(nsid.value().value_or(0));
+}
+
+std::uint32_t lowest_free(const Subsystem& subsystem) {
+    std::uint32_t nsid = 1;
+    while (subsystem.find(nsid) != nullptr) {
+        ++nsid;
+    }
+    return nsid;
+}
+
+Answer add(NvmeofTargets& targets, const Call& call) {
+    const auto found = subsystem_of(targets, call);
+    if (const auto* error = std::get_if<Error>(&found)) {
+        return *error;
+    }
+    Subsystem& subsystem = *std::get<Subsystem*>(found);
+    const auto size = size_of(call);
+    const auto nsid = nsid_of(call);
+    const auto block = call.number("bs", kDefaultBlock, 4096);
+    if (!size || !nsid || !block) {
+        return !size ? size.error() : !nsid ? nsid.error() : block.error();
+    }
+    NamespaceConfig config;
+    config.id = nsid.value() != 0 ? nsid.value() : lowest_free(subsystem);
+    config.size = size.value();
+    config.block_size = static_cast<std::uint32_t>(block.value().value_or(kDefaultBlock));
+    if (!std::has_single_bit(config.block_size)) {
+        return Error{Errc::OutOfRange, "argument 'bs' must be 512, 1024, 2048 or 4096"};
+    }
+    if (config.size == 0 || config.size % config.block_size != 0) {
+        return Error{Errc::InvalidArgument, fmt::format("size {} is no multiple of the block size {}",
+                                                        config.size, config.block_size)};
+    }
+    if (config.id > NamespaceConfig::kMostId || subsystem.find(config.id) != nullptr) {
+        return Error{Errc::AlreadyExists, fmt::format("there is a namespace {} already", config.id)};
+    }
+    auto store = nvmeof::make_store(config, targets.runtime());
+    if (!store) {
+        return store.error();
+    }
+    subsystem.put(std::make_shared<Namespace>(config, subsystem.nqn(), std::move(*store)));
+    return json{{"nqn", subsystem.nqn()}, {"nsid", config.id}};
+}
+
+Answer remove(NvmeofTargets& targets, const Call& call) {
+    const auto found = subsystem_of(targets, call);
+    if (const auto* error = std::get_if<Error>(&found)) {
+        return *error;
+    }
+    const auto nsid = nsid_of(call);
+    if (!nsid) {
+        return nsid.error();
+    }
+    if (nsid.value() == 0) {
+        return missing("nsid");
+    }
+    if (!std::get<Subsystem*>(found)->remove(nsid.value())) {
+        return Error{Errc::InvalidArgument, fmt::format("there is no namespace {}", nsid.value())};
+    }
+    return json{{"nqn", std::get<Subsystem*>(found)->nqn()}, {"nsid", nsid.value()}};
+}
+
+Answer resize(NvmeofTargets& targets, const Call& call) {
+    const auto found = subsystem_of(targets, call);
+    if (const auto* error = std::get_if<Error>(&found)) {
+        return *error;
+    }
+    const auto size = size_of(call);
+    const auto nsid = nsid_of(call);
+    if (!size || !nsid) {
+        return !size ? size.error() : nsid.error();
+    }
+    if (nsid.value() == 0) {
+        return missing("nsid");
+    }
+    if (const Status resized = std::get<Subsystem*>(found)->resize(nsid.value(), size.value()); !resized) {
+        return resized.error();
+    }
+    return json{{"nqn", std::get<Subsystem*>(found)->nqn()}, {"nsid", nsid.value()}, {"bytes", size.value()}};
+}
+
+}  // namespace
+
+void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
+    commands.add("nvme-list", {}, [&targets](Call&) -> Answer { return list(targets); });
+    commands.add("nvme-add", {"nqn", "nsid", "size", "bs"},
+                 [&targets](Call& call) { return add(targets, call); });
+    commands.add("nvme-remove", {"nqn", "nsid"}, [&targets](Call& call) { return remove(targets, call); });
+    commands.add("nvme-resize", {"nqn", "nsid", "size"},
+                 [&targets](Call& call) { return resize(targets, call); });
+}
+
+}  // namespace ernic::app

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include "nvmeof/ram_store.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "nvmeof/limits.hpp"
+
+namespace ernic::nvmeof {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+/// Giving back a page costs more than a tenth of filling it, so that steps of this are as long as others.
+constexpr std::uint64_t kDiscardBytes = 1U << 20U;
+
+}  // namespace
+
+Result<std::unique_ptr<RamStore>> RamStore::make(std::uint64_t size, WorkQueue& work) {
+    const auto failed = [size] {
+        return Error{Errc::NoSpace,
+                     fmt::format("no memory for a namespace of {} bytes ({})", size, std::strerror(errno))};
+    };
+    // Address space costs nothing, and commands may point into it while it grows, so that it must not move.
+    std::uint64_t reserved = size > UINT64_MAX / kGrowth ? size : size * kGrowth;
+    void* memory = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+        reserved = size;
+        memory = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    if (memory == MAP_FAILED) {
+        return failed();
+    }
+    std::unique_ptr<RamStore> store(new RamStore(static_cast<std::byte*>(memory), reserved, 0, work));
+    if (!store->resize(size)) {
+        return failed();
+    }
+    return store;
+}
+
+RamStore::~RamStore() {
+    munmap(memory_, reserved_);
+}
+
+Status RamStore::resize(std::uint64_t size) {
+    if (size > reserved_) {
+        return Error{Errc::NoSpace,
+                     fmt::format("a namespace in memory grows to {} times its first size at most", kGrowth)};
+    }
+    if (size > size_) {
+        if (mprotect(memory_, size, PROT_READ | PROT_WRITE) != 0) {
+            return Error{Errc::NoSpace,
+                         fmt::format("no memory for {} bytes ({})", size, std::strerror(errno))};
+        }
+        // A wish, which a kernel without huge pages refuses.
+        (void)madvise(memory_, size, MADV_HUGEPAGE);
+    } else {
+        // Commands that were checked against the old size may still read there, and find zeroes.
+        const std::uint64_t end = (size + kPage - 1) / kPage * kPage;
+        std::memset(memory_ + size, 0, std::min(end, size_) - size);
+        if (end < size_) {
+            (void)madvise(memory_ + end, size_ - end, MADV_DONTNEED);
+        }
+    }
+    size_ = size;
+    return Done{};
+}
+
+void RamStore::begin(StoreOperation& operation) {
+    work_.add(operation);
+}
+
+bool RamStore::cancel(StoreOperation& operation) {
+    operation.leave();
+    return true;
+}
+
+void RamStore::zero(std::uint64_t offset, std::uint64_t length) {
+    const std::uint64_t first_page = (offset + kPage - 1) / kPage * kPage;
+    const std::uint64_t last_page = (offset + length) / kPage * kPage;
+    if (first_page >= last_page ||
+        madvise(memory_ + first_page, last_page - first_page, MADV_DONTNEED) != 0) {
+        std::memset(memory_ + offset, 0, length);
+        return;
+    }
+    std::memset(memory_ + offset, 0, first_page - offset);
+    std::memset(memory_ + last_page, 0, offset + length - last_page);
+}
+
+void RamStore::advance(StoreOperation& operation) {
+    const bool zeroes =
+        operation.kind == StoreOperation::Kind::Zero || operation.kind == StoreOperation::Kind::Deallocate;
+    const std::uint64_t size = std::min<std::uint64_t>(operation.length, zeroes ? kDiscardBytes : kStepBytes);
+    if (zeroes) {
+        zero(operation.offset, size);
+    } else if (operation.kind == StoreOperation::Kind::Read) {
+        operation.buffer->put(operation.buffer_offset, Bytes(memory_ + operation.offset, size));
+    } else if (operation.kind == StoreOperation::Kind::Write) {
+        operation.buffer->get(operation.buffer_offset, MutableBytes(memory_ + operation.offset, size));
+    } else {
+        operation.length = size;
+    }
+    operation.offset += size;
+    operation.buffer_offset += size;
+    operation.length -= size;
+    if (operation.length != 0) {
+        work_.add(operation);
+    } else {
+        operation.done(0);
+    }
+}
+
+}  // namespace ernic::nvmeof

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <memory>
+
+#include "base/result.hpp"
+#include "nvmeof/store.hpp"
+
+namespace ernic::nvmeof {
+
+/// A namespace in anonymous memory: zeroes at first, in huge pages where the kernel has them. What is
+/// deallocated goes back to the host in whole pages.
+class RamStore final : public Store {
+  public:
+    /// `work` must outlive this. Fails: NoSpace when there is no such room in the address space.
+    static Result<std::unique_ptr<RamStore>> make(std::uint64_t size, WorkQueue& work);
+    ~RamStore() override;
+
+    [[nodiscard]] std::uint64_t size() const override { return size_; }
+    [[nodiscard]] std::byte* memory() const override { return memory_; }
+    [[nodiscard]] bool volatile_cache() const override { return false; }
+    /// Within the address space that was set aside when it was made: up to kGrowth times as large.
+    Status resize(std::uint64_t size) override;
+    static constexpr std::uint64_t kGrowth = 64;
+    bool cancel(StoreOperation& operation) override;
+
+  protected:
+    void begin(StoreOperation& operation) override;
+    void advance(StoreOperation& operation) override;
+
+  private:
+    RamStore(std::byte* memory, std::uint64_t reserved, std::uint64_t size, WorkQueue& work)
+        : memory_(memory), reserved_(reserved), size_(size), work_(work) {}
+    void zero(std::uint64_t offset, std::uint64_t length);
+
+    std::byte* memory_;
+    std::uint64_t reserved_;
+    std::uint64_t size_;
+    WorkQueue& work_;
+};
+
+}  // namespace ernic::nvmeof

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/event_loop.hpp"
+#include "base/log.hpp"
+#include "nvmeof/buffer_pool.hpp"
+#include "nvmeof/counters.hpp"
+#include "nvmeof/file_engine.hpp"
+#include "nvmeof/limits.hpp"
+#include "nvmeof/work_queue.hpp"
+
+namespace ernic::nvmeof {
+
+/// What all targets of a process share. Built in app, outlives every target. Thread: device.
+struct Runtime {
+    Runtime(EventLoop& event_loop, log::Logger logger) : loop(event_loop), log(std::move(logger)) {}
+
+    EventLoop& loop;
+    log::Logger log;
+    Counters counters;
+    WorkQueue work;
+    BufferPool buffers{kStagingBytes, work};
+
+    /// Called by threads that are started for files, first of all: they give up what they do not need.
+    std::function<void()> on_thread_start;
+    /// Made when first asked for, which must be before a sandbox is entered.
+    FileEngine& files() {
+        if (files_ == nullptr) {
+            files_ = make_file_engine(loop, work, log, on_thread_start);
+        }
+        return *files_;
+    }
+
+    /// One budgeted step of what is pending, some tens of microseconds; false when there was nothing. To be
+    /// called by the loop's worker, after the transports' own steps.
+    bool step() {
+        if (work.empty()) {
+            return false;
+        }
+        (void)work.step();
+        return true;
+    }
+
+  private:
+    /// Last: its threads use the buffers.
+    std::unique_ptr<FileEngine> files_;
+};
+
+}  // namespace ernic::nvmeof
