@@ -155,8 +155,10 @@ Buffer NvmeHost::wait_datagram() {
 std::unique_ptr<NvmeQueue> NvmeHost::connect_transport(std::uint16_t queue_id, std::uint16_t entries,
                                                        std::uint32_t in_capsule) {
     rejected_.reset();
-    auto cq = guest_.create_cq({.entries = 4U * entries + 64});
-    auto qp = guest_.create_qp(*cq, {.max_send = 2U * entries + 32, .max_receive = entries + 1U});
+    auto cq = guest_.create_cq({.entries = 4U * entries + 64, .dbid = 0});
+    // A kernel's queue pair, which alone may register fast regions.
+    auto qp = guest_.create_qp(
+        *cq, {.dbid = 0, .max_send = 2U * entries + 32, .max_receive = entries + 1U, .privileged = true});
 
     Request request{};
     request.local_id.set(next_id_++);

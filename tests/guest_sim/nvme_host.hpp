@@ -69,6 +69,8 @@ class NvmeHost {
                                           std::uint32_t in_capsule);
     [[nodiscard]] std::uint16_t controller() const { return controller_; }
 
+    /// Where later requests go.
+    void set_port(std::uint16_t port) { target_.port = port; }
     /// What the target rejected the last connect_transport() with.
     [[nodiscard]] const std::optional<wire::ib_cm::Reject>& rejected() const { return rejected_; }
 
