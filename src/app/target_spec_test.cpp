@@ -37,7 +37,7 @@ TEST(ParseTarget, ReadsAllSettings) {
 
 TEST(ParseTarget, ABadSpellingIsRefusedWithTheNearestOne) {
     EXPECT_EQ(refused("ecko:ip=10.0.0.2/24"),
-              "unknown target 'ecko': did you mean 'echo'? (valid: echo, null, reflect)");
+              "unknown target 'ecko': did you mean 'echo'? (valid: echo, null, reflect, nvmeof)");
     EXPECT_EQ(refused("echo:ip=10.0.0.2/24,mto=9000"),
               "unknown echo option 'mto': did you mean 'mtu'? (valid: ip, gw, mac, mtu)");
     EXPECT_EQ(refused("echo:"), refused("echo"));
