@@ -156,7 +156,7 @@ class Target {
             });
             more = runtime_.step() || more;
             more = transport_.step() || more;
-            if (!more) {
+            if (!more && !port_.has_arrivals()) {
                 break;
             }
         }

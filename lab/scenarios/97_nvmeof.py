@@ -106,7 +106,9 @@ def nvmeof_mesh(lab):
 
     def start_target():
         return lab.start_server(backend=f"tcp:manager:listen:{port},name=target", mac="02:00:00:00:00:02", control=True,
-                                extra=("--target", "nvmeof:size=128M"))
+                                # Otherwise made from the path of the socket, which is another one each time; the
+                                # guest would send to the old address until its neighbour entry has aged.
+                                extra=("--target", "nvmeof:size=128M,mac=02:00:00:00:00:77"))
     target = start_target()
     lab.server = server = lab.start_server(backend=f"tcp:worker:127.0.0.1:{port},name=guest", control=True)
     mesh.wait_peers(server, 1)
@@ -132,7 +134,7 @@ def nvmeof_mesh(lab):
     target = start_target()
     mesh.wait_peers(server, 1)
     begin = time.monotonic()
-    wait_state(guest, controller, "live")
+    wait_state(guest, controller, "live", 120)
     require(writer.wait(120).ok, guest.check("cat /tmp/fio.log"))
     evidence.append(f"death noticed after {noticed:.1f} s, live again {time.monotonic() - begin:.1f} s after the restart, "
                     "no error reached fio")

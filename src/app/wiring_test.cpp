@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ernic::app {
@@ -25,6 +27,10 @@ class InstanceTest : public testing::Test {
         options_.mac = {{2, 0, 0, 0, 0, 1}};
     }
 
+    std::unique_ptr<NvmeofTargets> targets() {
+        return std::move(NvmeofTargets::open(loop_, options_.services, log_).value());
+    }
+
     Options options_;
     SystemClock clock_;
     EventLoop loop_{clock_};
@@ -34,7 +40,7 @@ class InstanceTest : public testing::Test {
 
 TEST_F(InstanceTest, IsInvisibleUntilItListensAndLeavesNothingBehind) {
     {
-        Instance instance(loop_, registry_, options_, log_);
+        Instance instance(loop_, registry_, options_, log_, targets());
         EXPECT_FALSE(fs::exists(options_.socket_path));
         ASSERT_TRUE(instance.listen().ok());
         EXPECT_TRUE(fs::is_socket(options_.socket_path));
@@ -45,13 +51,13 @@ TEST_F(InstanceTest, IsInvisibleUntilItListensAndLeavesNothingBehind) {
 
 TEST_F(InstanceTest, TellsWhyItCannotListen) {
     options_.socket_path = "/proc/no-such-place/socket";
-    Instance instance(loop_, registry_, options_, log_);
+    Instance instance(loop_, registry_, options_, log_, targets());
     EXPECT_FALSE(instance.listen().ok());
 }
 
 TEST_F(InstanceTest, SaysWhoItIsInTheStatistics) {
     options_.backend = {BackendSpec::Kind::Loopback, net::PayloadMode::Zeros, true};
-    const Instance instance(loop_, registry_, options_, log_);
+    const Instance instance(loop_, registry_, options_, log_, targets());
     const nlohmann::json process = registry_.to_json()["process"];
     EXPECT_EQ(process["backend"], "loopback:mode=zeros,md5");
     EXPECT_EQ(process["mac"], "02:00:00:00:00:01");
@@ -60,7 +66,7 @@ TEST_F(InstanceTest, SaysWhoItIsInTheStatistics) {
 
 TEST_F(InstanceTest, FaultsAreThereFromTheBeginningAndTheLinkListensToThem) {
     options_.faults = {net::parse_fault("link-down").value(), net::parse_fault("drop").value()};
-    Instance instance(loop_, registry_, options_, log_);
+    Instance instance(loop_, registry_, options_, log_, targets());
     ASSERT_EQ(instance.faults().list().size(), 2U);
     EXPECT_EQ(instance.faults().list()[0].text, "link-down");
     EXPECT_FALSE(instance.link().up());
@@ -73,7 +79,7 @@ TEST_F(InstanceTest, FaultsAreThereFromTheBeginningAndTheLinkListensToThem) {
 /// The table between the two marks in docs/usage.md is made from the registry, so that it cannot become
 /// untrue: `ERNIC_UPDATE_DOCS=1 unit_tests --gtest_filter='*DocumentListsEveryNumber'` writes it anew.
 TEST_F(InstanceTest, TheDocumentListsEveryNumber) {
-    const Instance instance(loop_, registry_, options_, log_);
+    const Instance instance(loop_, registry_, options_, log_, targets());
     std::vector<std::string> rows;
     for (const auto& number : registry_.numbers()) {
         EXPECT_FALSE(number.description.help.empty()) << number.description.name;
