@@ -193,6 +193,13 @@ std::uint32_t default_of(Feature feature, const Controller& controller) {
     }
 }
 
+/// Whether there is a volatile write cache, which then is always on.
+bool caches_writes(const Subsystem& subsystem) {
+    const auto& spaces = subsystem.namespaces();
+    return std::any_of(spaces.begin(), spaces.end(),
+                       [](const auto& space) { return space != nullptr && space->store().volatile_cache(); });
+}
+
 void get_current(Command& command) {
     const Controller& controller = command.controller();
     const Features& features = controller.features;
@@ -209,7 +216,7 @@ void get_current(Command& command) {
         case Feature::ErrorRecovery:
             return command.finish(Status::Success, features.error_recovery);
         case Feature::VolatileWriteCache:
-            return command.finish(Status::Success, 1);
+            return command.finish(Status::Success, caches_writes(controller.subsystem()) ? 1 : 0);
         case Feature::NumberOfQueues:
             return command.finish(Status::Success, queues << 16U | queues);
         case Feature::WriteAtomicity:

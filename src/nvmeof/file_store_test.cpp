@@ -285,10 +285,14 @@ TEST(NvmeofFile, TheWriteCacheIsTold) {
     identify.dwords[0].set(static_cast<std::uint32_t>(Cns::Controller));
     ASSERT_EQ(status(machine.run(0, identify)), Status::Success);
     EXPECT_EQ(machine.get<nvme::IdentifyController>().write_cache, 0x07);
+    SubmissionEntry cache = Machine::entry(AdminOpcode::GetFeatures);
+    cache.dwords[0].set(static_cast<std::uint32_t>(nvme::Feature::VolatileWriteCache));
+    EXPECT_EQ(machine.run(0, cache).entry.result.get(), 1U);
     Machine ram;
     ram.bring_up();
     ASSERT_EQ(status(ram.run(0, identify)), Status::Success);
     EXPECT_EQ(ram.get<nvme::IdentifyController>().write_cache, 0x06);
+    EXPECT_EQ(ram.run(0, cache).entry.result.get(), 0U);
 }
 
 /// What both ways of making calls must do.

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""NVMe over Fabrics: what a target's controllers know, asked for by nvme-cli of a guest; namespaces in files."""
+import json
+
+from ernic_lab import nvme, pairs
+from ernic_lab.scenario import require, scenario
+
+# Of `nvme gen-dhchap-key`'s form: a key of the bytes 0, 1, 2, .. and one of zeroes.
+SECRET = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
+WRONG = "DHHC-1:00:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACtVQoZ:"
+
+
+def commands_on(guest, disk):
+    """One command of each kind, with its outcome."""
+    guest.check(f"dd if=/dev/urandom of=/tmp/data bs=4k count=8 2>/dev/null && dd if=/tmp/data of={disk} oflag=direct bs=4k 2>/dev/null")
+    guest.check(f"nvme compare {disk} -s 0 -c 63 -z 32768 -d /tmp/data")
+    guest.check("cp /tmp/data /tmp/other && printf x | dd of=/tmp/other bs=1 seek=20000 conv=notrunc 2>/dev/null")
+    require(not guest.run(f"nvme compare {disk} -s 0 -c 63 -z 32768 -d /tmp/other").ok, "different data compare as equal")
+    guest.check(f"nvme verify {disk} -s 0 -c 63 && nvme flush {disk}")
+    guest.check(f"nvme copy {disk} --sdlba=1000 --slbs=0,32 --blocks=31,31")
+    guest.check(f"dd if={disk} iflag=direct bs=512 skip=1000 count=64 2>/dev/null | cmp - /tmp/data")
+    guest.check(f"nvme write-uncor {disk} -s 2000 -c 7")
+    require(not guest.run(f"nvme read {disk} -s 2004 -c 0 -z 512 >/dev/null").ok, "uncorrectable blocks can be read")
+    guest.check(f"nvme write-zeroes {disk} -s 1996 -c 15 && nvme dsm {disk} -d -s 1000 -b 64")
+    for first, count in ((2000, 8), (1000, 64)):
+        guest.check(f"dd if={disk} iflag=direct bs=512 skip={first} count={count} 2>/dev/null | cmp -n {512 * count} - /dev/zero")
+    return "compare, verify, flush, copy, write-uncor, write-zeroes, dsm"
+
+
+def reservations_on(guest, disk):
+    guest.check(f"nvme resv-register {disk} --nrkey=0x10 --rrega=0 --cptpl=3 && nvme resv-acquire {disk} --crkey=0x10 --rtype=1 --racqa=0")
+    report = json.loads(guest.check(f"nvme resv-report {disk} --eds -o json"))
+    require(report["rtype"] == 1 and report["regctl"] == 1, f"report {report}")
+    return "reservation held"
+
+
+@scenario("nvmeof-commands", boot="none")
+def nvmeof_commands(lab):
+    """Every command of nvme-cli on a namespace in a file; namespaces that come, grow and go; reservations kept."""
+    disk_file = lab.run_dir / "disk"
+    lab.server = server = lab.start_server(backend=f"nvmeof:file={disk_file},size=64M", control=True)
+    lab.guest = guest = lab.start_guest(server)
+    host = nvme.Initiator(guest)
+    controller = host.connect()
+    disk, = host.disks()
+    evidence = [commands_on(guest, disk), reservations_on(guest, disk)]
+    job = host.fio(disk, "--rw=randrw --bsrange=512-256k --ioengine=libaio --iodepth=32 --size=32M --verify=crc32c --verify_fatal=1")
+    require(job["error"] == 0, f"fio: {job}")
+    evidence.append("fio verified on the file")
+
+    server.ctl("nvme", "add", "32M", "--nsid", "2")
+    more = host.disks(2)[1]
+    size = f"blockdev --getsize64 {more}"
+    require(guest.check(size).strip() == str(32 << 20), guest.check(size))
+    server.ctl("nvme", "resize", "2", "48M")
+    require(pairs.wait_for(guest, f"[ $({size}) = {48 << 20} ]", 10), guest.check(size))
+    server.ctl("nvme", "remove", "2")
+    require(pairs.wait_for(guest, f"[ ! -e {more} ]", 10), "the removed namespace is still there")
+    evidence.append("a namespace came, grew and went")
+
+    health = host.json(f"smart-log /dev/{controller}")
+    require(health["host_write_commands"] > 100 and health["num_err_log_entries"] > 1, f"smart-log {health}")
+    for log in ("error-log", "fw-log", "effects-log", "supported-log-pages"):
+        guest.check(f"nvme {log} /dev/{controller} >/dev/null")
+    host.disconnect()
+    require(server.alive, "the server ended")
+    return "; ".join(evidence)
+
+
+@scenario("nvmeof-auth", boot="none")
+def nvmeof_auth(lab):
+    """A target that wants to know who connects: the right secret, a wrong one, none."""
+    secrets = lab.run_dir / "secrets"
+    secrets.write_text(f"# one host\n{nvme.HOST_NQN} {SECRET}\n")
+    lab.server = server = lab.start_server(backend=f"nvmeof:size=16M,auth={secrets}")
+    lab.guest = guest = lab.start_guest(server)
+    host = nvme.Initiator(guest)
+    for options in (f"--dhchap-secret={WRONG}", ""):
+        host.try_connect(options=options)
+    host.connect(options=f"--dhchap-secret={SECRET}")
+    disk, = host.disks()
+    guest.check(f"dd if={disk} of=/dev/null iflag=direct bs=1M count=4 2>/dev/null")
+    host.disconnect()
+    require(server.alive, "the server ended")
+    return "the right secret connects, a wrong one and none do not"
