@@ -147,6 +147,9 @@ Answer add(NvmeofTargets& targets, const Call& call) {
     if (config.id > NamespaceConfig::kMostId || subsystem.find(config.id) != nullptr) {
         return Error{Errc::AlreadyExists, fmt::format("there is a namespace {} already", config.id)};
     }
+    // A host must never take it for one of the same number that was there before, and keep what it has
+    // cached.
+    config.generation = targets.runtime().loop.clock().now() | 1U;
     auto store = nvmeof::make_store(config, targets.runtime());
     if (!store) {
         return store.error();

@@ -66,6 +66,18 @@ TEST_F(NvmeofControl, NamespacesComeGrowAndGo) {
     EXPECT_EQ(spaces[1].at("bytes"), 4U << 20U);
 }
 
+TEST_F(NvmeofControl, ANewNamespaceIsNotTakenForTheOneThatHadItsNumber) {
+    open({"nvmeof:size=1M"});
+    const auto uuid = [this] {
+        clock_.advance(2);
+        result("nvme-add", {{"size", "64K"}, {"nsid", 7}});
+        const auto made = targets_->target(0).nvm().find(7)->uuid();
+        result("nvme-remove", {{"nsid", 7}});
+        return made;
+    };
+    EXPECT_NE(uuid(), uuid());
+}
+
 TEST_F(NvmeofControl, MistakesAreNamed) {
     open({"nvmeof:size=1M"});
     EXPECT_THAT(error("nvme-add"), HasSubstr("'size' is missing"));

@@ -272,7 +272,7 @@ std::optional<Error> apply_limit(const SpecItem& item, TargetConfig& config) {
         if (!std::has_single_bit(size.value()) || size.value() < TargetConfig::kLeastTransfer ||
             size.value() > TargetConfig::kMostTransfer) {
             return invalid(fmt::format(
-                "nvmeof option mdts '{}' is no power of two from 4K to {}M: write for example 'mdts=1M'",
+                "nvmeof option mdts '{}' is no power of two from 8K to {}M: write for example 'mdts=1M'",
                 item.value, TargetConfig::kMostTransfer >> 20U));
         }
         config.max_transfer = static_cast<std::uint32_t>(size.value());

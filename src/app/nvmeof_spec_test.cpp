@@ -127,6 +127,7 @@ TEST(ParseNvmeof, ABadSpellingIsRefusedWithTheNearestOne) {
                              "queues=0",
                              "mdts=3M",
                              "mdts=1K",
+                             "mdts=4K",
                              "inline=32K",
                              "inline=17",
                              "latency=5",

@@ -68,6 +68,8 @@ class BufferPool {
     [[nodiscard]] Buffer take_again(std::size_t size, BufferWaiter& waiter);
     /// `waiter` runs when there are `size` bytes and nobody came before it; it must then call take_again().
     void wait(BufferWaiter& waiter, std::size_t size);
+    /// A waiter has left the pool's queue, or `work` before it could call take_again(): others may be next.
+    void left() { wake(); }
     [[nodiscard]] std::size_t free_bytes() const { return free_count_ * kChunk; }
     [[nodiscard]] std::byte* arena() const { return arena_; }
     [[nodiscard]] std::size_t bytes() const { return next_.size() * kChunk; }

@@ -83,12 +83,18 @@ nvme::Status Command::parse_data() {
     }
 }
 
+BufferPool& Command::pool() const {
+    const bool admin =
+        queue_.id() == 0 || entry_.opcode == static_cast<std::uint8_t>(nvme::AdminOpcode::Fabrics);
+    return admin ? queue_.runtime().admin_buffers : queue_.runtime().buffers;
+}
+
 bool Command::take_buffer(std::size_t size, Step retry) {
     if (buffer_) {
         assert(buffer_.size() >= size);
         return true;
     }
-    BufferPool& pool = queue_.runtime().buffers;
+    BufferPool& pool = this->pool();
     if (!woken_) {
         buffer_ = pool.take(size);
         if (buffer_) {
@@ -252,6 +258,9 @@ bool Command::cancel() {
     switch (waits_) {
         case Waits::Work:
             leave();
+            if (std::exchange(woken_, false)) {
+                pool().left();
+            }
             break;
         case Waits::Store:
             if (!space->store().cancel(operation_)) {

@@ -134,6 +134,8 @@ class Command final : public Transfer, public BufferWaiter {
 
     void stored(int error);
     void go_on();
+    /// Where this command's staging memory comes from.
+    [[nodiscard]] BufferPool& pool() const;
     static void fetch_into_buffer(Command& command);
 
     Queue& queue_;

@@ -28,6 +28,8 @@ struct NamespaceConfig {
     bool read_only = false;
     /// `file` may be made as large, or as small, as `size` says.
     bool truncate = false;
+    /// Goes into its identifiers: not 0 for a namespace whose content is another one each time.
+    std::uint64_t generation = 0;
 
     friend bool operator==(const NamespaceConfig&, const NamespaceConfig&) = default;
 };
@@ -59,7 +61,8 @@ struct TargetConfig {
     static constexpr std::size_t kLongestNqn = 223;
     static constexpr std::size_t kModelBytes = 40;
     static constexpr std::size_t kSerialBytes = 20;
-    static constexpr std::uint32_t kLeastTransfer = 4096;
+    /// MDTS counts pages of 4096 bytes as a power of two, and 0 in it means no limit.
+    static constexpr std::uint32_t kLeastTransfer = 8192;
     static constexpr std::uint32_t kMostTransfer = std::uint32_t{8} << 20U;
     static constexpr std::uint32_t kMostInline = 16384;
 

@@ -144,6 +144,10 @@ std::uint64_t blocks_of(const nvme::CopyRange& range) {
 
 void copy_next(Command& command);
 
+void copy_flushed(Command& command) {
+    command.finish(status_of(command.error(), Touch::Writes));
+}
+
 /// The piece is in the buffer.
 void copy_read(Command& command) {
     Command::Scratch& scratch = command.scratch;
@@ -175,6 +179,9 @@ void copy_next(Command& command) {
         }
         scratch.source = 0;
         ++scratch.index;
+    }
+    if (forced(command) && space.store().volatile_cache()) {
+        return command.store(StoreOperation::Kind::Flush, 0, 0, copy_flushed);
     }
     command.finish(Status::Success);
 }

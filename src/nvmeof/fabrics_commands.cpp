@@ -102,6 +102,11 @@ void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsys
     if (controller == nullptr || !(controller->host() == host)) {
         return refuse(command, Status::ConnectParameters, kControllerField);
     }
+    // Names of hosts are what they say they are; a controller is not for a third who has heard of it.
+    const Queue* const admin = controller->queue(0);
+    if (admin == nullptr || !(admin->peer() == command.queue().peer())) {
+        return refuse(command, Status::ConnectParameters, kControllerField);
+    }
     if (fields.queue_id > controller->granted_queues() || controller->queue(fields.queue_id) != nullptr) {
         return refuse(command, Status::ConnectParameters, kQueueIdField);
     }

@@ -31,8 +31,10 @@ FileStore& store_of(const StoreOperation& operation) {
     return static_cast<FileStore&>(operation.store());
 }
 
-void describe_zeroing(FileCall& call, const StoreOperation& operation) {
-    switch (store_of(operation).zeroing(operation.kind)) {
+void describe_zeroing(FileCall& call, StoreOperation& operation) {
+    const FileStore::Zeroing how = store_of(operation).zeroing(operation.kind);
+    operation.tried = static_cast<std::uint8_t>(how);
+    switch (how) {
         case FileStore::Zeroing::ZeroRange:
             call.kind = FileCall::Kind::Allocate;
             call.mode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
@@ -101,11 +103,14 @@ bool FileEngine::try_otherwise(StoreOperation& operation, int error) {
         return false;
     }
     FileStore& store = store_of(operation);
-    const FileStore::Zeroing tried = store.zeroing(operation.kind);
+    const auto tried = static_cast<FileStore::Zeroing>(operation.tried);
     if (tried == FileStore::Zeroing::Write || (error != EOPNOTSUPP && error != EINVAL && error != ENODEV)) {
         return false;
     }
-    store.zeroing_refused(tried);
+    // Otherwise another operation has found out meanwhile.
+    if (tried == store.zeroing(operation.kind)) {
+        store.zeroing_refused(tried);
+    }
     return true;
 }
 
@@ -115,7 +120,7 @@ void FileEngine::completed(StoreOperation& operation, std::int64_t result) {
     bool more = error != 0 && try_otherwise(operation, error);
     const bool moves = operation.kind == Kind::Read || operation.kind == Kind::Write;
     const bool writes_zeroes = (operation.kind == Kind::Zero || operation.kind == Kind::Deallocate) &&
-                               store_of(operation).zeroing(operation.kind) == FileStore::Zeroing::Write &&
+                               operation.tried == static_cast<std::uint8_t>(FileStore::Zeroing::Write) &&
                                result > 0;
     if (error == 0 && (moves || writes_zeroes)) {
         const auto done = std::min(static_cast<std::uint64_t>(result), operation.length);

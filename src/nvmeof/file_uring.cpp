@@ -124,7 +124,7 @@ void FileUring::submit(const FileCall& call, StoreOperation& operation) {
 }
 
 void FileUring::hand_over() {
-    if (io_uring_submit(&ring_) < 0 && !queued()) {
+    if ((io_uring_submit(&ring_) < 0 || io_uring_sq_ready(&ring_) != 0) && !queued()) {
         work_.add(*this);  // short of memory, for instance: once more, later
     }
 }

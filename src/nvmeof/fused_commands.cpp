@@ -64,16 +64,24 @@ void written(Command& first) {
     finish(first, Status::Success, Status::Success);
 }
 
+/// The second's data are in the store.
+void stored(Command& first) {
+    if (first.error() == 0 && forced(*first.scratch.partner) && first.space->store().volatile_cache()) {
+        return first.store(StoreOperation::Kind::Flush, 0, 0, written);
+    }
+    written(first);
+}
+
 void compared(Command& first) {
     if (first.error() != 0) {
         return finish(first, status_of(first.error(), Touch::Reads), Status::FusedFailed);
     }
-    mem::SpanList stored;
-    first.buffer().append(stored, stored_data_at(first), first.scratch.length);
-    if (!equal(first, stored)) {
+    mem::SpanList present;
+    first.buffer().append(present, stored_data_at(first), first.scratch.length);
+    if (!equal(first, present)) {
         return finish(first, Status::CompareFailure, Status::FusedFailed);
     }
-    first.store(StoreOperation::Kind::Write, first.scratch.offset, first.scratch.length, written,
+    first.store(StoreOperation::Kind::Write, first.scratch.offset, first.scratch.length, stored,
                 write_data_at(first));
 }
 
@@ -89,9 +97,9 @@ void apply(Command& first) {
                     stored_data_at(first));
         return;
     }
-    mem::SpanList stored;
-    stored.add(memory + first.scratch.offset, first.scratch.length);
-    if (!equal(first, stored)) {
+    mem::SpanList present;
+    present.add(memory + first.scratch.offset, first.scratch.length);
+    if (!equal(first, present)) {
         return finish(first, Status::CompareFailure, Status::FusedFailed);
     }
     first.buffer().get(write_data_at(first),

@@ -21,6 +21,7 @@ inline constexpr std::size_t kMaxControllers = 128;
 inline constexpr std::uint32_t kMaxTransfer = 8U << 20U;
 /// Memory for data that cannot go straight to where it belongs, of all targets together.
 inline constexpr std::size_t kStagingBytes = 64U << 20U;
+inline constexpr std::size_t kAdminStagingBytes = 8U << 20U;
 /// Bytes that one budgeted step copies, compares or fills.
 inline constexpr std::size_t kStepBytes = 256U << 10U;
 /// Asynchronous Event Requests held (AERL + 1) and Aborts at a time (ACL + 1).

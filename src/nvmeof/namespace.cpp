@@ -21,6 +21,10 @@ std::uint64_t mixed_hash(const std::string& text, std::uint64_t seed) {
     return hash ^ hash >> 31U;
 }
 
+std::string identity_of(const NamespaceConfig& config, const std::string& nqn) {
+    return config.generation == 0 ? nqn : nqn + '#' + std::to_string(config.generation);
+}
+
 }  // namespace
 
 std::array<std::byte, 16> name_digest(const std::string& text, std::uint32_t salt) {
@@ -38,8 +42,8 @@ Namespace::Namespace(const NamespaceConfig& config, const std::string& nqn, std:
       blocks_(store->size() >> block_shift_),
       store_(std::move(store)),
       memory_(store_->memory()),
-      uuid_(name_digest(nqn, 2 * config.id)),
-      nguid_(name_digest(nqn, 2 * config.id + 1)) {
+      uuid_(name_digest(identity_of(config, nqn), 2 * config.id)),
+      nguid_(name_digest(identity_of(config, nqn), 2 * config.id + 1)) {
     // Version 8 (made by a rule of one's own), variant 1 (RFC 9562, 5.8).
     uuid_[6] = (uuid_[6] & std::byte{0x0f}) | std::byte{0x80};
     uuid_[8] = (uuid_[8] & std::byte{0x3f}) | std::byte{0x80};

@@ -33,7 +33,7 @@ class Namespace {
   public:
     enum class Protection : std::uint8_t { None = 0, Protected = 1 };
 
-    /// The identifiers are made from `nqn` and the id: the same after every restart.
+    /// The identifiers are made from `nqn`, the id and the generation: the same after every restart.
     Namespace(const NamespaceConfig& config, const std::string& nqn, std::unique_ptr<Store> store);
 
     [[nodiscard]] std::uint32_t id() const { return config_.id; }

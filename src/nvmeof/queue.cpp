@@ -46,7 +46,12 @@ void KeptUntilAcknowledged::clear() {
 
 Queue::Queue(Target& target, Runtime& runtime, const QueueRequest& request, std::uint16_t entries,
              QueueChannel& channel)
-    : target_(target), runtime_(runtime), channel_(channel), id_(request.queue_id), sq_entries_(entries) {
+    : target_(target),
+      runtime_(runtime),
+      channel_(channel),
+      id_(request.queue_id),
+      peer_(request.peer),
+      sq_entries_(entries) {
     for (std::uint16_t slot = 0; slot < entries; ++slot) {
         commands_.emplace_back(*this, slot);
     }

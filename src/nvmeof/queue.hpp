@@ -51,6 +51,7 @@ class Queue final : public QueueHandler {
     [[nodiscard]] Runtime& runtime() const { return runtime_; }
     [[nodiscard]] QueueChannel& channel() const { return channel_; }
     [[nodiscard]] std::uint16_t id() const { return id_; }
+    [[nodiscard]] const wire::MacAddress& peer() const { return peer_; }
     [[nodiscard]] std::uint16_t entries() const { return static_cast<std::uint16_t>(commands_.size()); }
     /// Null until Connect.
     [[nodiscard]] Controller* controller() const { return controller_.get(); }
@@ -84,6 +85,7 @@ class Queue final : public QueueHandler {
     Runtime& runtime_;
     QueueChannel& channel_;
     std::uint16_t id_;
+    wire::MacAddress peer_;
     std::shared_ptr<Controller> controller_;
     /// They stay where they are.
     std::deque<Command> commands_;

@@ -87,7 +87,7 @@ bool RdmaChannel::work(std::uint32_t& commands) {
         handler_ = &acceptor_.accepted(setup_.request, *this);
     }
     const std::size_t submissions = std::size_t{setup_.depth} * data_bytes_;
-    while (next_arrival_ != arrivals_.size() && commands != 0 && !queue_.failed()) {
+    while (next_arrival_ != arrivals_.size() && commands != 0 && !queue_.failed() && !runner_.late()) {
         const Arrival arrival = arrivals_[next_arrival_++];
         if (next_arrival_ == arrivals_.size()) {
             arrivals_.clear();

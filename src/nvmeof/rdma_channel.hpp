@@ -64,6 +64,8 @@ class RdmaChannel final : public QueueChannel,
         virtual ~Runner() = default;
         /// work() has something to do.
         virtual void wake(RdmaChannel& channel) = 0;
+        /// The present step has taken long enough.
+        [[nodiscard]] virtual bool late() = 0;
     };
     struct Setup {
         QueueRequest request;

@@ -20,6 +20,14 @@ constexpr std::uint8_t kMostReads = 16;
 constexpr std::uint8_t kRnrTimer = 1;
 constexpr std::uint32_t kPsnMask = 0xffffff;
 
+/// A peer that takes no responses, or acknowledges nothing, holds staging memory: its connection ends after
+/// some seconds, whatever it has asked for. The codes for "for ever" are 0 (time-out) and 7 (RNR retries); 20
+/// is 4.3 s.
+constexpr std::uint8_t kMostTimeout = 20;
+constexpr std::uint8_t kMostRnrRetries = 6;
+/// What one step may take before the event loop looks at other things: a command may touch fresh huge pages.
+constexpr Nanoseconds kStepTime = 300'000;
+
 /// Queues of less cannot be: one entry always stays free.
 constexpr std::uint16_t kLeastEntries = 2;
 
@@ -49,6 +57,7 @@ RdmaTransport::~RdmaTransport() {
 bool RdmaTransport::step() {
     manager_.step();
     std::uint32_t commands = kCommandsPerStep;
+    step_end_ = endpoint_.engine().loop().clock().now() + kStepTime;
     running_.swap(ready_);
     for (RdmaChannel* const channel : running_) {
         channel->scheduled = false;
@@ -67,6 +76,10 @@ bool RdmaTransport::step() {
     running_.clear();
     const bool more = endpoint_.step();
     return more || !ready_.empty() || manager_.has_work();
+}
+
+bool RdmaTransport::late() {
+    return endpoint_.engine().loop().clock().now() >= step_end_;
 }
 
 void RdmaTransport::wake(RdmaChannel& channel) {
@@ -104,6 +117,7 @@ rdma::ConnectionAnswer RdmaTransport::requested(const rdma::ConnectionRequest& r
     queue.host_receive_entries = wish->host_receive_entries.get();
     queue.host_send_entries = static_cast<std::uint16_t>(std::min(wish->host_send_entries.get() + 1, 0xffff));
     queue.controller_id = wish->controller_id.get();
+    queue.peer = request.route.destination;
     if (queue.host_send_entries < kLeastEntries) {
         return refuse(RejectStatus::InvalidHostSendEntries);
     }
@@ -140,9 +154,10 @@ rdma::ConnectionAnswer RdmaTransport::requested(const rdma::ConnectionRequest& r
     // Any number will do, as long as it is another one each time.
     attributes.rq_psn = (id * 0x9e3779b9U) & kPsnMask;
     attributes.path_mtu = request.path_mtu;
-    attributes.timeout = request.acknowledge_timeout;
+    attributes.timeout =
+        request.acknowledge_timeout == 0 ? kMostTimeout : std::min(request.acknowledge_timeout, kMostTimeout);
     attributes.retry_count = request.retry_count;
-    attributes.rnr_retry = request.rnr_retry_count;
+    attributes.rnr_retry = std::min(request.rnr_retry_count, kMostRnrRetries);
     attributes.min_rnr_timer = kRnrTimer;
     attributes.max_rd_atomic = std::min(request.responder_resources, kMostReads);
     attributes.route = request.route;

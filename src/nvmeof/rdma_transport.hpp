@@ -52,6 +52,7 @@ class RdmaTransport final : private rdma::ConnectionListener, private RdmaChanne
   private:
     rdma::ConnectionAnswer requested(const rdma::ConnectionRequest& request, rdma::ConnectionId id) override;
     void wake(RdmaChannel& channel) override;
+    bool late() override;
     rdma::ConnectionRefused refuse(wire::nvme_rdma::RejectStatus status);
 
     Config config_;
@@ -63,6 +64,7 @@ class RdmaTransport final : private rdma::ConnectionListener, private RdmaChanne
     rdma::ConnectionManager manager_;
     std::unordered_map<RdmaChannel*, std::unique_ptr<RdmaChannel>> channels_;
     std::size_t receive_bytes_ = 0;
+    Nanoseconds step_end_ = 0;
     /// Those with something to do, in the order in which they said so; and a list to swap it with.
     std::vector<RdmaChannel*> ready_;
     std::vector<RdmaChannel*> running_;

@@ -438,6 +438,16 @@ TEST_F(RdmaTransportTest, AHostThatHasDiedIsNoticedByWhatItDoesNotAcknowledge) {
     EXPECT_EQ(counters.lost.value(), 1U);
 }
 
+TEST_F(RdmaTransportTest, AHostThatTakesNoResponsesDoesNotKeepItsQueueForEver) {
+    connect(0);  // its request has asked for RNR retries without end
+    command();
+    respond(handler().slots[0]);
+    for (int i = 0; i < 60 && handler().gone_count == 0; ++i) {
+        world.pass(1'000'000'000);
+    }
+    EXPECT_EQ(handler().gone_count, 1);
+}
+
 TEST_F(RdmaTransportTest, AnIdleConnectionCostsNoTimer) {
     connect();
     world.settle();

@@ -24,6 +24,8 @@ struct Runtime {
     Counters counters;
     WorkQueue work;
     BufferPool buffers{kStagingBytes, work};
+    /// Of admin queues and of Connect: who watches and controls does not wait behind data of a slow file.
+    BufferPool admin_buffers{kAdminStagingBytes, work};
 
     /// Called by threads that are started for files, first of all: they give up what they do not need.
     std::function<void()> on_thread_start;

@@ -27,6 +27,8 @@ class StoreOperation : public Work {
     std::uint64_t length = 0;
     const Buffer* buffer = nullptr;
     std::size_t buffer_offset = 0;
+    /// The store's own note of how it has tried to zero, which may not work everywhere.
+    std::uint8_t tried = 0;
 
     /// `error` is 0 or an errno. Never called from inside start().
     virtual void done(int error) = 0;

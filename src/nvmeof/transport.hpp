@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "mem/guest_memory.hpp"
+#include "wire/ethernet.hpp"
 
 /// NVMe over Fabrics target: a host on the segment.
 namespace ernic::nvmeof {
@@ -75,6 +76,8 @@ struct QueueRequest {
     std::uint16_t host_send_entries = 0;
     /// The host's controller id (private data format 1), when it is not 0.
     std::uint16_t controller_id = 0;
+    /// Who asks, by the address of the segment.
+    wire::MacAddress peer;
 };
 
 /// Where connections of one address and port go; implemented by the target.
