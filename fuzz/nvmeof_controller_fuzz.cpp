@@ -106,7 +106,7 @@ class World {
         open(id, entries);
     }
     void open(std::uint16_t id, std::uint16_t entries) {
-        const QueueRequest request{id, entries, entries, 0};
+        const QueueRequest request{id, entries, entries, 0, {}};
         const auto grant = target_->consider(request);
         const std::size_t place = id % kQueues;
         if (!grant || connections_[place] != nullptr) {

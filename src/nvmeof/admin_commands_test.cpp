@@ -320,9 +320,9 @@ TEST_F(NvmeofConnect, OnlyHostsOfTheListMayCome) {
 }
 
 TEST_F(NvmeofConnect, QueuesBeyondTheGrantAreRefused) {
-    EXPECT_FALSE(machine.target->consider({9, 32, 32, 0}).has_value());
-    EXPECT_FALSE(machine.target->consider({1, 1, 1, 0}).has_value());
-    EXPECT_EQ(machine.target->consider({1, 1024, 1024, 0})->entries, kMaxEntries);
+    EXPECT_FALSE(machine.target->consider({9, 32, 32, 0, {}}).has_value());
+    EXPECT_FALSE(machine.target->consider({1, 1, 1, 0, {}}).has_value());
+    EXPECT_EQ(machine.target->consider({1, 1024, 1024, 0, {}})->entries, kMaxEntries);
     const std::uint16_t id = machine.bring_up_admin();
     SubmissionEntry e = Machine::entry(AdminOpcode::SetFeatures);
     e.dwords[0].set(7);
@@ -334,13 +334,13 @@ TEST_F(NvmeofConnect, QueuesBeyondTheGrantAreRefused) {
 
 TEST_F(NvmeofConnect, TooMuchCapsuleMemoryIsRefused) {
     std::vector<std::unique_ptr<HostQueue>> queues;
-    while (machine.target->consider({1, kMaxEntries, kMaxEntries, 0})) {
+    while (machine.target->consider({1, kMaxEntries, kMaxEntries, 0, {}})) {
         queues.push_back(std::make_unique<HostQueue>(*machine.target, machine.ram, 1, kMaxEntries));
     }
     EXPECT_LE(queues.size() * kMaxEntries * kMaxInCapsule, kMaxCapsuleMemory);
     queues.back()->channel.end();
     machine.settle();
-    EXPECT_TRUE(machine.target->consider({1, kMaxEntries, kMaxEntries, 0}).has_value());
+    EXPECT_TRUE(machine.target->consider({1, kMaxEntries, kMaxEntries, 0, {}}).has_value());
 }
 
 TEST(NvmeofDiscovery, AllTargetsAreListed) {

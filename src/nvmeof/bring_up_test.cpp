@@ -179,6 +179,16 @@ TEST(NvmeofBringUp, WithItsAdminQueueAControllerLosesAllQueues) {
     EXPECT_EQ(machine.target->connections(), 0U);
 }
 
+TEST(NvmeofBringUp, AThirdWhoKnowsAControllersNumberIsNotItsHost) {
+    Machine machine;
+    const std::uint16_t id = machine.bring_up_admin();
+    const wire::MacAddress third{{0x02, 0, 0, 0, 0, 9}};
+    machine.queues[1] = std::make_unique<HostQueue>(*machine.target, machine.ram, 1, 32, third);
+    EXPECT_EQ(status(machine.connect(1, 32, Machine::connect_data(kNqn, id))), Status::ConnectParameters);
+    machine.open(1, 32);
+    EXPECT_EQ(machine.connect(1, 32, Machine::connect_data(kNqn, id)).entry.status.get(), 0);
+}
+
 TEST(NvmeofBringUp, ASilentHostIsGivenUpAfterItsKeepAliveTime) {
     Machine machine;
     machine.bring_up_admin(kNqn, 1000);

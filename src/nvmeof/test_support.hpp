@@ -34,8 +34,10 @@ constexpr const char* kNqn = "nvmet-test";
 
 /// One queue of the host.
 struct HostQueue {
-    HostQueue(Target& target, HostRam& ram, std::uint16_t id, std::uint16_t entries) : channel(ram) {
-        const QueueRequest request{id, entries, entries, 0};
+    HostQueue(Target& target, HostRam& ram, std::uint16_t id, std::uint16_t entries,
+              const wire::MacAddress& peer = {})
+        : channel(ram) {
+        const QueueRequest request{id, entries, entries, 0, peer};
         const auto grant = target.consider(request);
         EXPECT_TRUE(grant.has_value());
         channel.handler = &target.accepted(request, channel);
