@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "guest_sim/nvme_host.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -65,7 +66,7 @@ void NvmeQueue::post_receive(std::uint64_t number) {
 void NvmeQueue::stage(const SubmissionEntry& command, Bytes in_capsule) {
     const std::size_t at = sent_++ % entries_ * capsule_bytes();
     capsules_.memory.set(command, at);
-    std::memcpy(capsules_.memory.host + at + sizeof command, in_capsule.data(), in_capsule.size());
+    std::copy(in_capsule.begin(), in_capsule.end(), capsules_.memory.host + at + sizeof command);
     unsignalled_ = (unsignalled_ + 1) % kSignalEvery;
     qp_->stage(SendRequest{.wr_id = kSendId,
                            .op = Op::Send,
@@ -132,7 +133,7 @@ void NvmeHost::send(Attribute attribute, Bytes body) {
     header.method = kMethodSend;
     header.attribute_id.set(static_cast<std::uint16_t>(attribute));
     out_.set(header);
-    std::memcpy(out_.host + sizeof header, body.data(), body.size());
+    std::copy(body.begin(), body.end(), out_.host + sizeof header);
     gsi_->post_send({.wr_id = kSendId,
                      .sges = {{out_.iova, kMadSize, 0}},
                      .ah = ah_,
