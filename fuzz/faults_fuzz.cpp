@@ -15,6 +15,7 @@
 #include "fuzz/input.hpp"
 #include "metrics/registry.hpp"
 #include "net/faults.hpp"
+#include "wire/ip_host.hpp"
 
 namespace ernic::fuzz {
 namespace {
