@@ -74,6 +74,8 @@ std::size_t Faults::clear_all() {
     while (!rules_.empty()) {
         clear(rules_.front()->id());
     }
+    // Faults that are over may have kept something back too.
+    queue_.hurry_all();
     return count;
 }
 

@@ -54,7 +54,8 @@ class Faults final : public Filter {
     /// Ends a fault; what it has kept back goes on at once. Fails: false when there is none of that id (it
     /// may have ended by itself).
     bool clear(Id id);
-    /// Ends all; returns how many there were.
+    /// Ends all, and what those that are over have kept back goes on at once too; returns how many there
+    /// were.
     std::size_t clear_all();
 
     bool pass(const Message& message, Path path) override;

@@ -413,6 +413,17 @@ TEST_F(FaultsTest, SeveralFaultsWorkTogether) {
     EXPECT_EQ(peer.psns, (Numbers{1, 1}));
 }
 
+TEST_F(FaultsTest, ClearingAllReleasesWhatFaultsThatAreOverKeepBack) {
+    const auto over = fault("delay=60s,count=1");
+    send(1);
+    EXPECT_FALSE(faults.clear(over)) << "over";
+    EXPECT_TRUE(peer.psns.empty());
+    EXPECT_EQ(faults.clear_all(), 0U);
+    pass_time(0);
+    EXPECT_EQ(peer.psns, (Numbers{1}));
+    EXPECT_EQ(number("queue_pieces"), 0U);
+}
+
 TEST_F(FaultsTest, ThereIsRoomForSoManyAndNoMore) {
     for (std::size_t i = 0; i < Faults::kMaxFaults; ++i) {
         fault("drop,qp=1");

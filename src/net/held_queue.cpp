@@ -34,10 +34,18 @@ void HeldQueue::overtaken(std::uint32_t fault) {
 }
 
 void HeldQueue::hurry(std::uint32_t fault) {
+    make_due([fault](const Entry& entry) { return entry.fault == fault; });
+}
+
+void HeldQueue::hurry_all() {
+    make_due([](const Entry&) { return true; });
+}
+
+void HeldQueue::make_due(const std::function<bool(const Entry&)>& wanted) {
     const Nanoseconds now = loop_.clock().now();
     for (auto place = entries_.begin(); place != entries_.end();) {
         const auto next = std::next(place);
-        if (place->second.fault == fault && place->first > now) {
+        if (place->first > now && wanted(place->second)) {
             auto node = entries_.extract(place);
             node.key() = now;
             entries_.insert(std::move(node));

@@ -42,6 +42,8 @@ class HeldQueue {
     void overtaken(std::uint32_t fault);
     /// What waits for `fault` is due now.
     void hurry(std::uint32_t fault);
+    /// Whatever it waits for is due now.
+    void hurry_all();
 
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] std::size_t pieces() const { return entries_.size(); }
@@ -50,6 +52,7 @@ class HeldQueue {
     using Entries = std::multimap<Nanoseconds, Entry>;
 
     void on_timer();
+    void make_due(const std::function<bool(const Entry&)>& wanted);
     void release(Entries::iterator place);
 
     EventLoop& loop_;
