@@ -18,12 +18,11 @@ namespace ernic::bench {
 namespace {
 
 using wire::nvme::CompletionEntry;
+using wire::nvme::IoOpcode;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 constexpr std::uint32_t kBlock = 512;
 constexpr std::size_t kNamespace = 64 * kMiB;
-constexpr std::uint8_t kWrite = 0x01;
-constexpr std::uint8_t kRead = 0x02;
 constexpr int kRounds = 7;
 constexpr wire::MacAddress kTargetMac{{0x02, 0, 0, 0, 0, 0x77}};
 
@@ -46,7 +45,7 @@ class Initiator {
     }
 
     /// Runs `commands` of `opcode` over all queues in turn; returns the seconds they took.
-    double run(std::uint8_t opcode, std::uint64_t commands) {
+    double run(IoOpcode opcode, std::uint64_t commands) {
         std::uint64_t sent = 0;
         std::uint64_t done = 0;
         std::vector<std::uint16_t> under_way(queues_.size());
@@ -78,7 +77,7 @@ class Initiator {
     pid_t server() { return guest_.server().pid(); }
 
   private:
-    void stage(sim::NvmeQueue& queue, std::uint8_t opcode, std::uint64_t number) {
+    void stage(sim::NvmeQueue& queue, IoOpcode opcode, std::uint64_t number) {
         const std::uint32_t blocks = size_ / kBlock;
         const std::uint64_t lba = number * 2654435761U % (kNamespace / size_) * blocks;
         // Ids of commands under way differ, because they end in order.
@@ -117,7 +116,7 @@ void nvmeof(benchmark::State& state) {
     const auto size = static_cast<std::uint32_t>(state.range(1));
     Initiator initiator(static_cast<std::uint16_t>(state.range(2)), static_cast<std::size_t>(state.range(3)),
                         size, static_cast<std::uint16_t>(state.range(4)));
-    const std::uint8_t opcode = state.range(0) == 0 ? kRead : kWrite;
+    const IoOpcode opcode = state.range(0) == 0 ? IoOpcode::Read : IoOpcode::Write;
     const std::uint64_t commands = size >= kMiB ? 2'000 : 100'000;
     initiator.run(opcode, commands);
     for (auto _ : state) {

@@ -17,7 +17,6 @@ namespace ernic::fuzz {
 namespace {
 
 using namespace wire::ib_cm;  // NOLINT(google-build-using-namespace): every name here is one of its
-using rdma::Opcode;
 
 constexpr wire::MacAddress kHostMac{{0x02, 0, 0, 0, 0, 1}};
 constexpr wire::MacAddress kTargetMac{{0x02, 0, 0, 0, 0, 2}};
@@ -200,16 +199,7 @@ class Target {
 
     template <typename Body>
     void send(Attribute attribute, const Body& body) {
-        MadHeader header{};
-        header.base_version = kBaseVersion;
-        header.management_class = kClassCommunicationManagement;
-        header.class_version = kClassVersion;
-        header.method = kMethodSend;
-        header.attribute_id.set(static_cast<std::uint16_t>(attribute));
-        rdma::ManagementPort::Datagram datagram;
-        std::memcpy(datagram.data(), &header, sizeof header);
-        std::memcpy(datagram.data() + sizeof header, &body, sizeof body);
-        (void)port_.send(route(), datagram);
+        (void)port_.send(route(), rdma::cm::datagram_of(attribute, 0, body));
     }
 
     /// A REQ as it should be but for a byte or two, for a new queue pair.

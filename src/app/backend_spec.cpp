@@ -19,10 +19,6 @@ constexpr std::array<std::string_view, 2> kKeys = {"mode", "md5"};
 constexpr std::array<std::string_view, 7> kModes = {"preserve",  "zeros",     "ones",  "increment",
                                                     "decrement", "alternate", "random"};
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 /// One item behind the colon: `mode=MODE` or `md5`. Fails: the sentence.
 std::optional<Error> apply_item(std::string_view item, BackendSpec& spec, bool& mode_given) {
     const std::size_t equals = item.find('=');

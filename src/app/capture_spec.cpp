@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kKeys = {"snaplen"};
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 /// The N of `snaplen=N`. Fails: the sentence.
 Result<std::uint32_t> parse_snaplen(std::string_view text) {
     const auto value = parse_saturating<std::uint64_t>(text);

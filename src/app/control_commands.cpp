@@ -27,10 +27,6 @@ constexpr std::array<std::string_view, 2> kLinkStates = {"up", "down"};
 /// Bytes of a capture's name; it is for people.
 constexpr std::size_t kLongestName = 255;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 json link_of(const ControlTargets& targets) {
     using Source = net::Link::Source;
     json down = json::array();

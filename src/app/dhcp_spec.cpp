@@ -25,10 +25,6 @@ constexpr unsigned long kShortestLease = 60;
 constexpr unsigned long kLongestLease = 30UL * 86400;
 constexpr unsigned long kLeastMtu = 576;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 /// Stores the value of `result`. Fails: its error.
 template <typename T, typename Target>
 std::optional<Error> store(const Result<T>& result, Target& target) {

@@ -10,10 +10,6 @@ namespace {
 
 using net::stack::HostConfig;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 std::optional<Error> add_address(std::string_view what, std::string_view text, HostConfig& host) {
     const auto prefix = net::IpPrefix::parse(text);
     if (!prefix) {

@@ -25,10 +25,6 @@ constexpr std::array<std::string_view, 6> kKeys = {"key",  "heartbeat", "dead-af
 constexpr std::size_t kLongestHost = 253;
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 /// Host and port of `HOST:PORT` or `[ADDRESS]:PORT`. Fails: nullopt.
 std::optional<std::pair<std::string, std::uint16_t>> split_host(std::string_view text) {
     const std::size_t colon = text.rfind(':');

@@ -137,7 +137,7 @@ Answer add(NvmeofTargets& targets, const Call& call) {
     config.id = nsid.value() != 0 ? nsid.value() : lowest_free(subsystem);
     config.size = size.value();
     config.block_size = static_cast<std::uint32_t>(block.value().value_or(kDefaultBlock));
-    if (!std::has_single_bit(config.block_size)) {
+    if (!NamespaceConfig::is_block_size(config.block_size)) {
         return Error{Errc::OutOfRange, "argument 'bs' must be 512, 1024, 2048 or 4096"};
     }
     if (config.size == 0 || config.size % config.block_size != 0) {

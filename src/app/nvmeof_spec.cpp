@@ -15,6 +15,7 @@
 #include "base/number.hpp"
 #include "base/suggest.hpp"
 #include "net/fault_words.hpp"
+#include "wire/nvme.hpp"
 
 namespace ernic::app {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 using nvmeof::FaultConfig;
 using nvmeof::NamespaceConfig;
 using nvmeof::TargetConfig;
+using wire::nvme::IoOpcode;
 
 constexpr std::string_view kWhat = "nvmeof";
 constexpr std::array<std::string_view, 23> kKeys = {
@@ -37,27 +39,22 @@ constexpr std::string_view kDefaultAddress = "192.168.200.1";
 constexpr std::size_t kMostNamespaces = 64;
 constexpr std::size_t kMostHosts = 64;
 constexpr std::size_t kMostFaults = 16;
-constexpr std::string_view kDiscoveryNqn = "nqn.2014-08.org.nvmexpress.discovery";
 
 struct OpcodeName {
     std::string_view name;
-    std::uint8_t opcode;
+    /// None: any.
+    std::optional<IoOpcode> opcode;
 };
-/// Of the NVM command set (NVMe NVM Command Set 1.0, figure 19).
-constexpr std::array<OpcodeName, 10> kOpcodes = {{{"flush", 0x00},
-                                                  {"write", 0x01},
-                                                  {"read", 0x02},
-                                                  {"write-uncorrectable", 0x04},
-                                                  {"compare", 0x05},
-                                                  {"write-zeroes", 0x08},
-                                                  {"dsm", 0x09},
-                                                  {"verify", 0x0c},
-                                                  {"copy", 0x19},
-                                                  {"any", 0xff}}};
-
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
+constexpr std::array<OpcodeName, 10> kOpcodes = {{{"flush", IoOpcode::Flush},
+                                                  {"write", IoOpcode::Write},
+                                                  {"read", IoOpcode::Read},
+                                                  {"write-uncorrectable", IoOpcode::WriteUncorrectable},
+                                                  {"compare", IoOpcode::Compare},
+                                                  {"write-zeroes", IoOpcode::WriteZeroes},
+                                                  {"dsm", IoOpcode::DatasetManagement},
+                                                  {"verify", IoOpcode::Verify},
+                                                  {"copy", IoOpcode::Copy},
+                                                  {"any", std::nullopt}}};
 
 /// Stores the value of `result`. Fails: its error.
 template <typename T, typename Target>
@@ -91,7 +88,7 @@ std::optional<Error> apply_namespace(const SpecItem& item, NamespaceDraft& draft
         if (!size) {
             return size.error();
         }
-        if (size.value() < 512 || size.value() > 4096 || !std::has_single_bit(size.value())) {
+        if (!NamespaceConfig::is_block_size(size.value())) {
             return invalid(fmt::format(
                 "nvmeof option bs '{}' is no block size: write 512, 1024, 2048 or 4096", item.value));
         }
@@ -178,7 +175,8 @@ std::optional<Error> apply_fault(const SpecItem& item, FaultConfig& fault) {
         for (const OpcodeName& known : kOpcodes) {
             names.push_back(known.name);
             if (item.value == known.name) {
-                fault.opcode = known.name == "any" ? std::nullopt : std::optional(known.opcode);
+                fault.opcode =
+                    known.opcode ? std::optional(static_cast<std::uint8_t>(*known.opcode)) : std::nullopt;
                 return std::nullopt;
             }
         }
@@ -230,7 +228,7 @@ std::optional<Error> check_nqn(std::string_view key, std::string_view nqn) {
         return invalid(fmt::format("nvmeof option {} '{}' is no NQN: at most {} bytes, no spaces", key, nqn,
                                    TargetConfig::kLongestNqn));
     }
-    if (nqn == kDiscoveryNqn) {
+    if (nqn == wire::nvme::kDiscoveryNqn) {
         return invalid(fmt::format("nvmeof option {} '{}' is the name of every discovery service", key, nqn));
     }
     return std::nullopt;

@@ -26,10 +26,6 @@ constexpr double kLongestInterval = 86'400;
 constexpr std::uint64_t kLongestBusyPoll =
     1'000'000;  // microseconds; beyond that it is no window but a spinning core
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 std::vector<std::string> group_names() {
     std::vector<std::string> names;
     setgrent();

@@ -16,10 +16,6 @@ namespace {
 constexpr unsigned long kLeastMemory = 1;
 constexpr unsigned long kMostMemory = 4096;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 /// Remembers who has which address. Fails: the sentence.
 class Uniqueness {
   public:

@@ -11,10 +11,6 @@
 namespace ernic::app {
 namespace {
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 bool contains(std::span<const std::string_view> keys, std::string_view key) {
     return std::find(keys.begin(), keys.end(), key) != keys.end();
 }

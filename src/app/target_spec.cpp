@@ -22,10 +22,6 @@ constexpr std::array<std::string_view, 1> kReflectKeys = {"mac"};
 constexpr std::array<std::string_view, 1> kRepeatable = {"ip"};
 constexpr std::string_view kExample = "'echo:ip=10.0.0.2/24' or 'echo:ip=10.0.0.2/24,ip=fd00::2/64'";
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 std::span<const std::string_view> keys_of(TargetSpec::Kind kind) {
     switch (kind) {
         case TargetSpec::Kind::Echo:

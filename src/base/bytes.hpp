@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 namespace ernic {
@@ -28,6 +29,11 @@ Bytes bytes_of(const T& value) {
 template <WireValue T>
 MutableBytes mutable_bytes_of(T& value) {
     return std::as_writable_bytes(std::span<T, 1>(&value, 1));
+}
+
+/// The bytes of `text`, without a terminator.
+inline Bytes text_bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
 }
 
 /// Copies a wire value out of the front of `source`. Fails: nullopt when `source` is too short.

@@ -27,6 +27,11 @@ struct Error {
     std::string message;
 };
 
+/// The Error for something a person has written: `sentence` says what is wrong and what to write instead.
+inline Error invalid(std::string sentence) {
+    return {Errc::InvalidArgument, std::move(sentence)};
+}
+
 /// A value or an Error; cannot be ignored. Both convert to it, so that a function just returns either.
 template <typename T>
 class [[nodiscard]] Result {

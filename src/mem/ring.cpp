@@ -6,23 +6,12 @@
 #include <cstring>
 #include <utility>
 
-#include "mem/table_copy.hpp"
-
 namespace ernic::mem {
 
 PageList PageList::contiguous(Iova base) {
     PageList list;
     list.base_ = base;
     return list;
-}
-
-std::optional<PageList> PageList::from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
-                                             std::uint8_t page_size_log2, TablePool& pool) {
-    auto copy = TableCopy::begin(memory, table, count, page_size_log2, pool);
-    if (!copy || !copy->advance(memory, count)) {
-        return std::nullopt;
-    }
-    return std::move(*copy).take();
 }
 
 std::optional<PageList::Extent> PageList::at(std::uint64_t offset) const {

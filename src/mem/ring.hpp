@@ -23,11 +23,6 @@ class PageList {
     /// One block that starts at `base` (which may lie inside a page).
     static PageList contiguous(Iova base);
 
-    /// Copies a whole page table at once; see TableCopy, which does it in pieces. The pool must outlive the
-    /// list.
-    static std::optional<PageList> from_table(const GuestMemory& memory, Iova table, std::uint32_t count,
-                                              std::uint8_t page_size_log2, TablePool& pool);
-
     /// Address of byte `offset`, and how many bytes follow it contiguously. Fails: nullopt past the last
     /// page.
     struct Extent {

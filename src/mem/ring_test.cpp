@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/byte_order.hpp"
+#include "mem/test_support.hpp"
 
 namespace ernic::mem {
 namespace {
@@ -44,7 +45,7 @@ class RingTest : public testing::Test {
 
 TEST_F(RingTest, APageListFollowsItsTable) {
     put_table({page(3), page(1)});
-    const auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
+    const auto list = test::copy_table(memory_, {kBase}, 2, kPageLog2, pool_);
     ASSERT_TRUE(list.has_value());
     EXPECT_EQ(list->at(0)->iova.value, page(3));
     EXPECT_EQ(list->at(0)->contiguous, kPage);
@@ -56,28 +57,28 @@ TEST_F(RingTest, APageListFollowsItsTable) {
 
 TEST_F(RingTest, ATableWithoutEntriesIsNoList) {
     put_table({page(3)});
-    EXPECT_FALSE(PageList::from_table(memory_, {kBase}, 0, kPageLog2, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {kBase}, 0, kPageLog2, pool_).has_value());
 }
 
 TEST_F(RingTest, APageListIsACopy) {
     put_table({page(3)});
-    const auto list = PageList::from_table(memory_, {kBase}, 1, kPageLog2, pool_);
+    const auto list = test::copy_table(memory_, {kBase}, 1, kPageLog2, pool_);
     put_table({page(2)});
     EXPECT_EQ(list->at(0)->iova.value, page(3)) << "the guest changed its table afterwards";
 }
 
 TEST_F(RingTest, APageTableThatCannotBeReadIsRefused) {
-    EXPECT_FALSE(PageList::from_table(memory_, {0}, 1, kPageLog2, pool_).has_value());
-    EXPECT_FALSE(PageList::from_table(memory_, {page(4) - 8}, 2, kPageLog2, pool_).has_value());
-    EXPECT_FALSE(PageList::from_table(memory_, {UINT64_MAX - 7}, 2, kPageLog2, pool_).has_value());
-    EXPECT_FALSE(PageList::from_table(memory_, {kBase}, UINT32_MAX, kPageLog2, pool_).has_value());
-    EXPECT_FALSE(PageList::from_table(memory_, {kBase}, 1, 11, pool_).has_value());
-    EXPECT_FALSE(PageList::from_table(memory_, {kBase}, 1, 64, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {0}, 1, kPageLog2, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {page(4) - 8}, 2, kPageLog2, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {UINT64_MAX - 7}, 2, kPageLog2, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {kBase}, UINT32_MAX, kPageLog2, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {kBase}, 1, 11, pool_).has_value());
+    EXPECT_FALSE(test::copy_table(memory_, {kBase}, 1, 64, pool_).has_value());
 }
 
 TEST_F(RingTest, PagesNearTheEndOfTheAddressSpaceDoNotWrap) {
     put_table({UINT64_MAX - 15});
-    const auto list = PageList::from_table(memory_, {kBase}, 1, kPageLog2, pool_);
+    const auto list = test::copy_table(memory_, {kBase}, 1, kPageLog2, pool_);
     ASSERT_TRUE(list.has_value());
     EXPECT_TRUE(list->at(15).has_value());
     EXPECT_FALSE(list->at(16).has_value());
@@ -86,7 +87,7 @@ TEST_F(RingTest, PagesNearTheEndOfTheAddressSpaceDoNotWrap) {
 
 TEST_F(RingTest, AppendWalksThePagesOfTheTable) {
     put_table({page(3), page(1)});
-    const auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
+    const auto list = test::copy_table(memory_, {kBase}, 2, kPageLog2, pool_);
     SpanList spans;
     ASSERT_TRUE(list->append(memory_, kPage - 4, 8, Access::Read, spans));
     ASSERT_EQ(spans.count(), 2U);
@@ -145,7 +146,7 @@ TEST_F(RingTest, ARunIsReadAtOnceWhenItLiesInOnePiece) {
 
 TEST_F(RingTest, ARunDoesNotPassTheEndOfAPage) {
     put_table({page(3), page(1)});
-    auto list = PageList::from_table(memory_, {kBase}, 2, kPageLog2, pool_);
+    auto list = test::copy_table(memory_, {kBase}, 2, kPageLog2, pool_);
     const auto ring = Ring::make(std::move(*list), 8, 5);
     std::array<std::byte, 64> run{};
     EXPECT_TRUE(ring->read_run(memory_, 126, run));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mem/table_copy.hpp"
+#include "mem/test_support.hpp"
 
 namespace ernic::mem {
 namespace {
@@ -59,7 +60,7 @@ TEST_F(TablePoolTest, ATableIsCopiedInPiecesOfAnySize) {
 }
 
 TEST_F(TablePoolTest, ATableMovesWithoutBeingCopied) {
-    auto list = PageList::from_table(memory_, {kBase}, kLong, 12, pool_);
+    auto list = test::copy_table(memory_, {kBase}, kLong, 12, pool_);
     ASSERT_TRUE(list);
     PageList other = PageList::contiguous({5});
     other = std::move(*list);
@@ -81,7 +82,7 @@ TEST_F(TablePoolTest, MemoryThatGoesAwayOnTheWayIsNoticed) {
 TEST_F(TablePoolTest, DeadTablesAreGivenBackInPiecesAndSomeOfThemKept) {
     std::vector<PageList> lists;
     for (std::size_t i = 0; i < TablePool::kKeep / 4 + 2; ++i) {
-        lists.push_back(std::move(*PageList::from_table(memory_, {kBase}, kLong, 12, pool_)));
+        lists.push_back(std::move(*test::copy_table(memory_, {kBase}, kLong, 12, pool_)));
     }
     lists.clear();
     EXPECT_EQ(pool_.idle(), TablePool::kKeep + 8);
@@ -89,7 +90,7 @@ TEST_F(TablePoolTest, DeadTablesAreGivenBackInPiecesAndSomeOfThemKept) {
     EXPECT_EQ(pool_.idle(), TablePool::kKeep + 5);
     EXPECT_FALSE(pool_.trim(100));
     EXPECT_EQ(pool_.idle(), TablePool::kKeep);
-    const auto list = PageList::from_table(memory_, {kBase}, kLong, 12, pool_);
+    const auto list = test::copy_table(memory_, {kBase}, kLong, 12, pool_);
     EXPECT_EQ(pool_.idle(), TablePool::kKeep - 4) << "what is kept is used again";
     expect_pages(*list, kLong);
 }

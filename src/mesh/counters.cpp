@@ -6,10 +6,7 @@
 namespace ernic::mesh {
 
 void Counters::register_metrics(metrics::Registry& registry) const {
-    const auto add = [&registry](const char* name, const char* unit, const char* help,
-                                 const metrics::Counter& counter) {
-        registry.add({std::string("mesh.") + name, unit, help}, counter);
-    };
+    const metrics::CounterGroup add(registry, "mesh.");
     registry.add({"mesh.peers_known", "nodes", "other nodes that are known now"},
                  [this] { return peers_known; });
     registry.add({"mesh.peers_connected", "nodes", "other nodes with a connection now"},

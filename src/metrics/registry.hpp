@@ -7,6 +7,8 @@
 #include <list>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace ernic::metrics {
 
@@ -80,6 +82,22 @@ class Registry {
     std::list<Number> numbers_;
     std::list<Section> sections_;
     std::list<List> lists_;
+};
+
+/// Adds counters of one module, whose names begin alike.
+class CounterGroup {
+  public:
+    /// `registry` must outlive this. `prefix` ends with a dot.
+    CounterGroup(Registry& registry, std::string prefix) : registry_(registry), prefix_(std::move(prefix)) {}
+
+    void operator()(std::string_view name, std::string_view unit, std::string_view help,
+                    const Counter& counter) const {
+        registry_.add({prefix_ + std::string(name), std::string(unit), std::string(help)}, counter);
+    }
+
+  private:
+    Registry& registry_;
+    std::string prefix_;
 };
 
 }  // namespace ernic::metrics

@@ -31,10 +31,6 @@ constexpr std::uint64_t kMostAmount = 1000;
 constexpr std::uint64_t kMostCopies = 16;
 constexpr std::uint32_t kMostQpn = 0xffffff;
 
-Error invalid(std::string sentence) {
-    return {Errc::InvalidArgument, std::move(sentence)};
-}
-
 Error bad_time(std::string_view word, std::string_view text) {
     return invalid(
         fmt::format("fault option {} '{}' is not a time: write for example '{}=5ms' (with ns, us, "

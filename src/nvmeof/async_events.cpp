@@ -24,7 +24,6 @@ struct Telling {
 constexpr std::array<Telling, AsyncEvents::kKinds> kTellings{{
     {nvme::event::kNotice, nvme::event::kNoticeNamespaces, nvme::LogPage::ChangedNamespaces,
      nvme::event::kEnableNamespaces},
-    {nvme::event::kNotice, nvme::event::kNoticeAna, nvme::LogPage::Ana, nvme::event::kEnableAna},
     {nvme::event::kNotice, nvme::event::kNoticeDiscovery, nvme::LogPage::Discovery,
      nvme::event::kEnableDiscovery},
     {nvme::event::kCommandSet, nvme::event::kReservationLog, nvme::LogPage::ReservationNotices, 0},

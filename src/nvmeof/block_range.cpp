@@ -56,6 +56,19 @@ bool check_range(Command& command, const BlockRange& range, Touch touch) {
     return true;
 }
 
+std::optional<BlockRange> find_range(Command& command, Touch touch) {
+    if (!find_space(command, touch)) {
+        return std::nullopt;
+    }
+    const BlockRange range = range_of(command);
+    if (!check_range(command, range, touch)) {
+        return std::nullopt;
+    }
+    command.scratch.offset = range.offset;
+    command.scratch.length = range.bytes;
+    return range;
+}
+
 bool check_data(Command& command, const BlockRange& range) {
     if (range.bytes > command.controller().subsystem().max_transfer()) {
         command.finish(Status::InvalidField);
@@ -71,6 +84,13 @@ bool check_data(Command& command, const BlockRange& range) {
 bool forced(const Command& command) {
     constexpr std::uint32_t kForceUnitAccess = 1U << 30U;
     return (command.dword(12) & kForceUnitAccess) != 0;
+}
+
+void make_safe(Command& writer, const Command& command, Command::Step then) {
+    if (writer.error() == 0 && forced(command) && writer.space->store().volatile_cache()) {
+        return writer.store(StoreOperation::Kind::Flush, 0, 0, then);
+    }
+    then(writer);
 }
 
 Status status_of(int error, Touch touch) {

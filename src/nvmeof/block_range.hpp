@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "nvmeof/command.hpp"
 
@@ -23,6 +24,10 @@ enum class Touch : std::uint8_t { Nothing, Reads, Writes };
 /// command has been finished. Thread: device.
 bool find_space(Command& command, Touch touch);
 
+/// Finds the namespace and the range of the command, which becomes its scratch.offset and .length, and checks
+/// both. Nullopt: the command has been finished.
+std::optional<BlockRange> find_range(Command& command, Touch touch);
+
 /// The range in dwords 10 to 12. Precondition: find_space() was true.
 BlockRange range_of(const Command& command);
 
@@ -36,6 +41,10 @@ bool check_data(Command& command, const BlockRange& range);
 
 /// Whether the command asks for its data to be safe before it completes (FUA).
 bool forced(const Command& command);
+
+/// Goes on with `then` once what has been written is as safe as `command`, this one or its partner, asks for
+/// (FUA). `writer`'s error() stays that of its store.
+void make_safe(Command& writer, const Command& command, Command::Step then);
 
 /// The status for an errno of a store.
 wire::nvme::Status status_of(int error, Touch touch);

@@ -116,7 +116,10 @@ bool Command::take_buffer(std::size_t size, Step retry) {
 }
 
 void Command::fetch(std::size_t size, Step then, std::size_t room) {
-    assert(size != 0 && size <= length_);
+    assert(size != 0);
+    if (size > length_) {
+        return finish(Status::SglLengthInvalid);
+    }
     if (data_in_capsule() && room == 0) {
         then(*this);
         return;
@@ -252,6 +255,13 @@ void Command::send(std::size_t size, std::uint64_t result) {
         queue_.channel().write_host(host_, 0, memory, nullptr);
     }
     finish(Status::Success, result);
+}
+
+void Command::send_data(Bytes data, Step retry) {
+    if (take_buffer(data.size(), retry)) {
+        buffer_.put(0, data);
+        send(data.size());
+    }
 }
 
 bool Command::cancel() {

@@ -61,8 +61,8 @@ class Command final : public Transfer, public BufferWaiter {
     [[nodiscard]] bool take_buffer(std::size_t size, Step retry);
     [[nodiscard]] const Buffer& buffer() const { return buffer_; }
     /// Gets the first `size` bytes of the host's data, by an RDMA READ into a buffer or from the capsule; the
-    /// latter goes on at once. Precondition: size is at most data_length() and not 0. With `room` the buffer
-    /// is at least so large, and there is one also for data from the capsule.
+    /// latter goes on at once. Ends the command when the host names fewer. Precondition: size is not 0. With
+    /// `room` the buffer is at least so large, and there is one also for data from the capsule.
     void fetch(std::size_t size, Step then, std::size_t room = 0);
     /// Of what was fetched.
     void get_data(std::size_t offset, MutableBytes into) const;
@@ -87,6 +87,9 @@ class Command final : public Transfer, public BufferWaiter {
     /// Ends it with success, after the first min(size, data_length()) bytes of the buffer have been put into
     /// the host's memory.
     void send(std::size_t size, std::uint64_t result = 0);
+    /// The same for `data`, by way of a buffer; `retry` is called when it must be done again, because there
+    /// is none yet.
+    void send_data(Bytes data, Step retry);
     /// As finish(), with the bits of the status as they are.
     void finish_raw(std::uint16_t status, std::uint64_t result);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,8 @@
 
 #include "base/clock.hpp"
 #include "net/stack/host.hpp"
+#include "nvmeof/limits.hpp"
+#include "wire/nvme.hpp"
 
 /// What one target is made of: complete, checked and typed. app/nvmeof_spec reads it from the command line;
 /// docs/nvmeof.md says what each option means.
@@ -17,11 +20,15 @@ namespace ernic::nvmeof {
 /// One namespace and the medium behind it.
 struct NamespaceConfig {
     static constexpr std::uint32_t kMostId = 1024;
+    /// 512, 1024, 2048 and 4096 are.
+    static constexpr bool is_block_size(std::uint64_t bytes) {
+        return bytes >= 512 && bytes <= 4096 && std::has_single_bit(bytes);
+    }
 
     std::uint32_t id = 1;
     /// Bytes; 0 only with `file`: the size of the file.
     std::uint64_t size = std::uint64_t{64} << 20U;
-    /// Bytes of a logical block: 512, 1024, 2048 or 4096.
+    /// Bytes of a logical block.
     std::uint32_t block_size = 512;
     /// Empty: memory of the process.
     std::string file;
@@ -54,17 +61,17 @@ struct FaultConfig {
 /// One target: a host on the segment and the one NVM subsystem it offers.
 struct TargetConfig {
     /// Of I/O queues; the card's queues and the initiator's CPUs set the real number.
-    static constexpr std::uint16_t kMostQueues = 64;
+    static constexpr std::uint16_t kMostQueues = kMaxIoQueues;
     static constexpr std::uint16_t kDefaultPort = 4420;
     /// Where hosts look for a discovery controller first (NVMe over Fabrics, well-known port).
     static constexpr std::uint16_t kDiscoveryPort = 8009;
-    static constexpr std::size_t kLongestNqn = 223;
+    static constexpr std::size_t kLongestNqn = wire::nvme::kMaxNqnLength;
     static constexpr std::size_t kModelBytes = 40;
     static constexpr std::size_t kSerialBytes = 20;
     /// MDTS counts pages of 4096 bytes as a power of two, and 0 in it means no limit.
     static constexpr std::uint32_t kLeastTransfer = 8192;
-    static constexpr std::uint32_t kMostTransfer = std::uint32_t{8} << 20U;
-    static constexpr std::uint32_t kMostInline = 16384;
+    static constexpr std::uint32_t kMostTransfer = kMaxTransfer;
+    static constexpr std::uint32_t kMostInline = kMaxInCapsule;
 
     /// Its addresses; `mac` is zero until somebody has chosen one.
     net::stack::HostConfig host;

@@ -114,7 +114,6 @@ class Controller {
     Features features;
     AsyncEvents events;
     ErrorLog errors;
-    std::uint8_t aborts = 0;
 
   private:
     void configure(std::uint32_t value);

@@ -4,10 +4,7 @@
 namespace ernic::nvmeof {
 
 void Counters::register_metrics(metrics::Registry& registry) const {
-    const auto add = [&registry](const char* name, const char* unit, const char* help,
-                                 const metrics::Counter& counter) {
-        registry.add({std::string("nvmeof.") + name, unit, help}, counter);
-    };
+    const metrics::CounterGroup add(registry, "nvmeof.");
     add("connections", "connections", "queues that hosts have connected to NVMe-oF targets", connections);
     add("refused_connections", "connections",
         "queues refused before they stood: too many, or no memory for their capsules", refused_connections);

@@ -27,10 +27,7 @@ void zeroed(Command& command) {
 }
 
 void zeroes_stored(Command& command) {
-    if (command.error() == 0 && forced(command) && command.space->store().volatile_cache()) {
-        return command.store(StoreOperation::Kind::Flush, 0, 0, zeroed);
-    }
-    zeroed(command);
+    make_safe(command, command, zeroed);
 }
 
 nvme::DatasetRange range_at(const Command& command, std::uint32_t index) {
@@ -144,7 +141,7 @@ std::uint64_t blocks_of(const nvme::CopyRange& range) {
 
 void copy_next(Command& command);
 
-void copy_flushed(Command& command) {
+void copied(Command& command) {
     command.finish(status_of(command.error(), Touch::Writes));
 }
 
@@ -180,10 +177,7 @@ void copy_next(Command& command) {
         scratch.source = 0;
         ++scratch.index;
     }
-    if (forced(command) && space.store().volatile_cache()) {
-        return command.store(StoreOperation::Kind::Flush, 0, 0, copy_flushed);
-    }
-    command.finish(Status::Success);
+    make_safe(command, command, copied);
 }
 
 void copy_ranges_fetched(Command& command) {
@@ -220,44 +214,30 @@ void copy_ranges_fetched(Command& command) {
 }  // namespace
 
 void compare(Command& command) {
-    if (!find_space(command, Touch::Reads)) {
+    const auto range = find_range(command, Touch::Reads);
+    if (!range || !check_data(command, *range)) {
         return;
     }
-    const BlockRange range = range_of(command);
-    if (!check_range(command, range, Touch::Reads) || !check_data(command, range)) {
-        return;
-    }
-    command.scratch.offset = range.offset;
-    command.scratch.length = range.bytes;
     const std::size_t room =
         command.space->memory() != nullptr ? 0 : compare_room(command) + BufferPool::kChunk;
-    command.fetch(range.bytes, compare_next, room);
+    command.fetch(range->bytes, compare_next, room);
 }
 
 void verify(Command& command) {
-    if (!find_space(command, Touch::Reads)) {
-        return;
-    }
-    const BlockRange range = range_of(command);
-    if (!check_range(command, range, Touch::Reads)) {
+    if (!find_range(command, Touch::Reads)) {
         return;
     }
     if (command.space->memory() != nullptr) {
         return command.finish(Status::Success);  // memory can always be read
     }
-    command.scratch.offset = range.offset;
-    command.scratch.length = range.bytes;
     verify_next(command);
 }
 
 void write_uncorrectable(Command& command) {
-    if (!find_space(command, Touch::Writes)) {
-        return;
-    }
-    const BlockRange range = range_of(command);
-    if (check_range(command, range, Touch::Writes)) {
-        command.finish(command.space->uncorrectable.mark(range.first, range.blocks) ? Status::Success
-                                                                                    : Status::InternalError);
+    if (const auto range = find_range(command, Touch::Writes)) {
+        command.finish(command.space->uncorrectable.mark(range->first, range->blocks)
+                           ? Status::Success
+                           : Status::InternalError);
     }
 }
 
@@ -275,26 +255,18 @@ void copy_blocks(Command& command) {
     }
     const std::size_t bytes = command.scratch.count * sizeof(nvme::CopyRange);
     static_assert(kCopyRanges * sizeof(nvme::CopyRange) <= BufferPool::kChunk);
-    if (command.data_length() < bytes) {
-        return command.finish(Status::SglLengthInvalid);
-    }
     command.fetch(bytes, copy_ranges_fetched, BufferPool::kChunk + kStepBytes);
 }
 
 void write_zeroes(Command& command) {
-    if (!find_space(command, Touch::Writes)) {
-        return;
-    }
-    const BlockRange range = range_of(command);
-    if (!check_range(command, range, Touch::Writes)) {
+    const auto range = find_range(command, Touch::Writes);
+    if (!range) {
         return;
     }
     constexpr std::uint32_t kDeallocate = 1U << 25U;
-    command.scratch.offset = range.offset;
-    command.scratch.length = range.bytes;
     const auto kind = (command.dword(12) & kDeallocate) != 0 ? StoreOperation::Kind::Deallocate
                                                              : StoreOperation::Kind::Zero;
-    command.store(kind, range.offset, range.bytes, zeroes_stored);
+    command.store(kind, range->offset, range->bytes, zeroes_stored);
 }
 
 void dataset_management(Command& command) {

@@ -12,10 +12,6 @@ namespace auth = wire::nvme::auth;
 
 namespace {
 
-Bytes text_bytes(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
-
 void append(Digest& out, Bytes data) {
     out.insert(out.end(), data.begin(), data.end());
 }

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/byte_order.hpp"
+#include "net/icrc.hpp"
 
 namespace ernic::nvmeof {
 namespace {
@@ -24,26 +25,9 @@ const unsigned char* chars(Bytes bytes) {
     return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-Bytes bytes_of_text(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
-
 const char* hash_name(std::uint8_t hash) {
     constexpr std::array<const char*, 3> kNames = {"SHA256", "SHA384", "SHA512"};
     return kNames[hash - 1U];
-}
-
-/// CRC-32 (IEEE 802.3), bit by bit: keys are short.
-std::uint32_t crc32(Bytes data) {
-    constexpr std::uint32_t kPolynomial = 0xedb88320U;
-    std::uint32_t crc = 0xffffffffU;
-    for (const std::byte byte : data) {
-        crc ^= static_cast<std::uint32_t>(byte);
-        for (int bit = 0; bit < 8; ++bit) {
-            crc = crc >> 1U ^ ((crc & 1U) != 0 ? kPolynomial : 0U);
-        }
-    }
-    return ~crc;
 }
 
 std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
@@ -51,7 +35,7 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
         return std::nullopt;
     }
     std::vector<std::byte> out(text.size() / 4 * 3);
-    const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), chars(bytes_of_text(text)),
+    const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), chars(text_bytes(text)),
                                      static_cast<int>(text.size()));
     if (size < 0) {
         return std::nullopt;
@@ -114,14 +98,14 @@ std::optional<Digest> secret_key(std::string_view text, std::string_view owner_n
         return std::nullopt;
     }
     const Bytes secret = Bytes(*key).first(key->size() - sizeof(le32));
-    if (read_value<le32>(Bytes(*key).subspan(secret.size()))->get() != crc32(secret)) {
+    if (read_value<le32>(Bytes(*key).subspan(secret.size()))->get() != ~net::crc32(net::kCrcStart, secret)) {
         return std::nullopt;
     }
     if (hash == 0) {
         key->resize(secret.size());
         return key;
     }
-    Digest transformed = hmac(hash, secret, {bytes_of_text(owner_nqn), bytes_of_text(kPurpose)});
+    Digest transformed = hmac(hash, secret, {text_bytes(owner_nqn), text_bytes(kPurpose)});
     return transformed.empty() ? std::nullopt : std::optional(std::move(transformed));
 }
 

@@ -158,9 +158,6 @@ void start_connect(Command& command) {
     if (const Status status = command.parse_data(); status != Status::Success) {
         return command.finish(status);
     }
-    if (command.data_length() < sizeof(ConnectData)) {
-        return command.finish(Status::SglLengthInvalid);
-    }
     command.fetch(sizeof(ConnectData), connect_with_data);
 }
 

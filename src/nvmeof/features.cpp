@@ -88,13 +88,6 @@ void host_behavior_fetched(Command& command) {
     command.finish(Status::Success);
 }
 
-void fetch_exactly(Command& command, std::size_t size, Command::Step then) {
-    if (command.data_length() < size) {
-        return command.finish(Status::SglLengthInvalid);
-    }
-    command.fetch(size, then);
-}
-
 void set_write_protection(Command& command) {
     Namespace* const space = space_of(command);
     if (space == nullptr) {
@@ -114,15 +107,14 @@ void set_write_protection(Command& command) {
 }
 
 void set_reservation_mask(Command& command) {
-    constexpr std::uint32_t kAll = 0xffffffff;
     constexpr std::uint32_t kMasks = 0xe;
     Controller& controller = command.controller();
     const std::uint32_t nsid = command.entry().nsid.get();
-    if (nsid != kAll && space_of(command) == nullptr) {
+    if (nsid != nvme::kEveryNamespace && space_of(command) == nullptr) {
         return command.finish(Status::InvalidNamespace);
     }
     for (const auto& space : controller.subsystem().namespaces()) {
-        if (space != nullptr && (nsid == kAll || nsid == space->id())) {
+        if (space != nullptr && (nsid == nvme::kEveryNamespace || nsid == space->id())) {
             controller.reservation_masks[space->id()] = command.dword(11) & kMasks;
         }
     }
@@ -153,17 +145,11 @@ le64 current_timestamp(const Command& command) {
 }
 
 void send_timestamp(Command& command) {
-    if (command.take_buffer(kTimestampBytes, send_timestamp)) {
-        command.buffer().put(0, bytes_of(current_timestamp(command)));
-        command.send(kTimestampBytes);
-    }
+    command.send_data(bytes_of(current_timestamp(command)), send_timestamp);
 }
 
 void send_host_behavior(Command& command) {
-    if (command.take_buffer(kHostBehaviorBytes, send_host_behavior)) {
-        command.buffer().put(0, command.controller().features.host_behavior);
-        command.send(kHostBehaviorBytes);
-    }
+    command.send_data(command.controller().features.host_behavior, send_host_behavior);
 }
 
 void send_host_id(Command& command) {
@@ -171,11 +157,7 @@ void send_host_id(Command& command) {
     if ((command.dword(11) & kExtended) == 0) {
         return command.finish(Status::InvalidField);  // Fabrics knows only the long form
     }
-    const wire::nvme::HostId& id = command.controller().host().id;
-    if (command.take_buffer(id.size(), send_host_id)) {
-        command.buffer().put(0, id);
-        command.send(id.size());
-    }
+    command.send_data(command.controller().host().id, send_host_id);
 }
 
 /// What a feature is before anybody sets it.
@@ -296,9 +278,9 @@ void set_nvm_feature(Command& command) {
             features.write_atomicity = command.dword(11) & 1U;
             return command.finish(Status::Success);
         case Feature::Timestamp:
-            return fetch_exactly(command, kTimestampBytes, timestamp_fetched);
+            return command.fetch(kTimestampBytes, timestamp_fetched);
         case Feature::HostBehavior:
-            return fetch_exactly(command, kHostBehaviorBytes, host_behavior_fetched);
+            return command.fetch(kHostBehaviorBytes, host_behavior_fetched);
         case Feature::HostIdentifier:
             return command.finish(Status::SequenceError);  // Connect has set it
         case Feature::ReservationMask:

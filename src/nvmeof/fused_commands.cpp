@@ -66,10 +66,7 @@ void written(Command& first) {
 
 /// The second's data are in the store.
 void stored(Command& first) {
-    if (first.error() == 0 && forced(*first.scratch.partner) && first.space->store().volatile_cache()) {
-        return first.store(StoreOperation::Kind::Flush, 0, 0, written);
-    }
-    written(first);
+    make_safe(first, *first.scratch.partner, written);
 }
 
 void compared(Command& first) {

@@ -18,8 +18,6 @@ using nvme::Status;
 
 namespace {
 
-constexpr std::uint32_t kEveryNamespace = 0xffffffffU;
-
 /// Puts `data` at the front of the 4096 bytes of the answer, zeroes behind it, and sends them.
 void answer(Command& command, Bytes data) {
     const Buffer& buffer = command.buffer();
@@ -105,7 +103,7 @@ void controllers(Command& command) {
 }
 
 void namespace_structure(Command& command) {
-    if (command.entry().nsid.get() == kEveryNamespace) {
+    if (command.entry().nsid.get() == nvme::kEveryNamespace) {
         // Only asked for where namespaces are managed, which is not offered.
         return command.finish(Status::InvalidNamespace);
     }

@@ -52,8 +52,8 @@ void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem
     data.atomic_compare_write.set(kFusedBytes / kPage - 1);
     data.write_cache = static_cast<std::uint8_t>(Data::kFlushAllNamespaces |
                                                  (cached ? Data::kWriteCachePresent : std::uint8_t{0}));
-    data.command_capsule.set(static_cast<std::uint32_t>(
-        (kSubmissionBytes + std::min(subsystem.config().in_capsule, kMaxInCapsule)) / kCapsuleUnit));
+    data.command_capsule.set(
+        static_cast<std::uint32_t>((kSubmissionBytes + subsystem.config().in_capsule) / kCapsuleUnit));
 }
 
 }  // namespace

@@ -44,25 +44,20 @@ void read_through_buffer(Command& command) {
 }
 
 void read(Command& command) {
-    if (!find_space(command, Touch::Reads)) {
-        return;
-    }
-    const BlockRange range = range_of(command);
-    if (!check_range(command, range, Touch::Reads) || !check_data(command, range)) {
+    const auto range = find_range(command, Touch::Reads);
+    if (!range || !check_data(command, *range)) {
         return;
     }
     if (command.data_in_capsule()) {
         return command.finish(Status::InvalidField);
     }
-    command.scratch.offset = range.offset;
-    command.scratch.length = range.bytes;
     std::byte* const memory = command.space->memory();
     if (memory == nullptr) {
         return read_through_buffer(command);
     }
     // The one copy: from the namespace's memory to the guest's. The response cannot overtake it.
     mem::SpanList source;
-    source.add(memory + range.offset, range.bytes);
+    source.add(memory + range->offset, range->bytes);
     command.queue().channel().write_host(command.host(), 0, source, nullptr);
     count_read(command);
     command.finish(Status::Success);
@@ -89,10 +84,7 @@ void written(Command& command) {
 }
 
 void write_stored(Command& command) {
-    if (command.error() == 0 && forced(command) && command.space->store().volatile_cache()) {
-        return command.store(StoreOperation::Kind::Flush, 0, 0, written);
-    }
-    written(command);
+    make_safe(command, command, written);
 }
 
 void write_from_buffer(Command& command) {
@@ -107,27 +99,22 @@ void write_from_capsule(Command& command) {
 }
 
 void write(Command& command) {
-    if (!find_space(command, Touch::Writes)) {
+    const auto range = find_range(command, Touch::Writes);
+    if (!range || !check_data(command, *range)) {
         return;
     }
-    const BlockRange range = range_of(command);
-    if (!check_range(command, range, Touch::Writes) || !check_data(command, range)) {
-        return;
-    }
-    command.scratch.offset = range.offset;
-    command.scratch.length = range.bytes;
     std::byte* const memory = command.space->memory();
     if (memory == nullptr) {
         return command.data_in_capsule() ? write_from_capsule(command)
-                                         : command.fetch(range.bytes, write_from_buffer);
+                                         : command.fetch(range->bytes, write_from_buffer);
     }
     if (command.data_in_capsule()) {
-        std::memcpy(memory + range.offset, command.capsule_data().data(), range.bytes);
+        std::memcpy(memory + range->offset, command.capsule_data().data(), range->bytes);
         return written(command);
     }
     // The one copy: from the guest's memory to the namespace's.
     mem::SpanList place;
-    place.add(memory + range.offset, range.bytes);
+    place.add(memory + range->offset, range->bytes);
     command.read_host(place, written);
 }
 
@@ -152,8 +139,7 @@ void flush_next(Command& command) {
 }
 
 void flush(Command& command) {
-    constexpr std::uint32_t kEveryNamespace = 0xffffffffU;
-    if (command.entry().nsid.get() == kEveryNamespace) {
+    if (command.entry().nsid.get() == nvme::kEveryNamespace) {
         return flush_next(command);
     }
     if (!find_space(command, Touch::Nothing)) {

@@ -21,7 +21,6 @@ using nvme::Status;
 
 namespace {
 
-constexpr std::uint32_t kEveryNamespace = 0xffffffffU;
 /// More than any log page has; asking for more is a mistake.
 constexpr std::uint64_t kMaxLogBytes = 1U << 20U;
 
@@ -58,7 +57,7 @@ void health(const Controller& controller, std::uint32_t nsid, LogWindow& log) {
     std::uint64_t writes = 0;
     std::uint64_t media_errors = 0;
     for (const auto& space : controller.subsystem().namespaces()) {
-        if (space == nullptr || (nsid != 0 && nsid != kEveryNamespace && nsid != space->id())) {
+        if (space == nullptr || (nsid != 0 && nsid != nvme::kEveryNamespace && nsid != space->id())) {
             continue;
         }
         read += space->counters.read_bytes.value();
@@ -93,7 +92,7 @@ void changed_namespaces(Controller& controller, LogWindow& log) {
     std::array<le32, 1024> list{};
     std::vector<std::uint32_t> ids = controller.changed_namespaces();
     if (ids.size() > list.size()) {
-        ids = {kEveryNamespace};
+        ids = {nvme::kEveryNamespace};
     }
     std::sort(ids.begin(), ids.end());
     for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -19,10 +19,7 @@ constexpr std::size_t whole_pages(std::size_t size) {
 }  // namespace
 
 void TransportCounters::register_metrics(metrics::Registry& registry) const {
-    const auto add = [&registry](const char* name, const char* unit, const char* help,
-                                 const metrics::Counter& counter) {
-        registry.add({std::string("nvmeof.transport.") + name, unit, help}, counter);
-    };
+    const metrics::CounterGroup add(registry, "nvmeof.transport.");
     add("connections", "connections", "connections of queues accepted", connections);
     add("refused", "connections", "connections of queues refused", refused);
     add("lost", "connections",

@@ -48,6 +48,8 @@ class RdmaTransport final : private rdma::ConnectionListener, private RdmaChanne
 
     [[nodiscard]] std::size_t connections() const { return channels_.size(); }
     [[nodiscard]] rdma::Endpoint& endpoint() { return endpoint_; }
+    /// Something of the connections' management is waited for.
+    [[nodiscard]] bool timer_armed() const { return manager_.timer_armed(); }
 
   private:
     rdma::ConnectionAnswer requested(const rdma::ConnectionRequest& request, rdma::ConnectionId id) override;

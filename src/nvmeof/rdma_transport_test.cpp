@@ -449,9 +449,18 @@ TEST_F(RdmaTransportTest, AHostThatTakesNoResponsesDoesNotKeepItsQueueForEver) {
 }
 
 TEST_F(RdmaTransportTest, AnIdleConnectionCostsNoTimer) {
-    connect();
-    world.settle();
+    request(wish());
+    EXPECT_TRUE(transport.timer_armed()) << "its reply may be lost";
+    world.take();
+    connect();  // asks again, as if it were lost
+    EXPECT_FALSE(transport.timer_armed());
+    command();
+    respond(handler().slots[0]);
     EXPECT_FALSE(transport.step());
+    world.take();
+    world.pass(1'000'000'000'000);
+    EXPECT_FALSE(transport.timer_armed());
+    EXPECT_TRUE(world.take().empty());
 }
 
 }  // namespace

@@ -67,13 +67,9 @@ void conclude(Command& command, Status status, const Reservations::Notices& noti
 }
 
 void fetch_keys(Command& command, std::size_t size, Command::Step then) {
-    if (!find_space(command, Touch::Nothing)) {
-        return;
+    if (find_space(command, Touch::Nothing)) {
+        command.fetch(size, then);
     }
-    if (command.data_length() < size) {
-        return command.finish(Status::SglLengthInvalid);
-    }
-    command.fetch(size, then);
 }
 
 void register_fetched(Command& command) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "nvmeof/dhchap.hpp"
@@ -32,8 +31,6 @@ Subsystem::Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Run
       serial_(config.serial.empty() ? made_up_serial(config.nqn) : config.serial),
       runtime_(runtime),
       started_(runtime.loop.clock().now()),
-      max_transfer_(
-          std::bit_floor(std::clamp(config.max_transfer, TargetConfig::kLeastTransfer, kMaxTransfer))),
       faults_(config.faults),
       pace_(runtime, config.latency, config.iops) {
 }
@@ -64,7 +61,7 @@ std::unique_ptr<Subsystem> Subsystem::make_discovery(const TargetConfig& config,
 }
 
 std::uint16_t Subsystem::max_io_queues() const {
-    return discovery() ? std::uint16_t{0} : std::min(config_.queues, kMaxIoQueues);
+    return discovery() ? std::uint16_t{0} : config_.queues;
 }
 
 bool Subsystem::allows(const std::string& host_nqn) const {

@@ -40,7 +40,7 @@ class Subsystem {
     [[nodiscard]] Nanoseconds started() const { return started_; }
     [[nodiscard]] std::uint16_t max_io_queues() const;
     /// Bytes of one command's data at most (MDTS).
-    [[nodiscard]] std::uint32_t max_transfer() const { return max_transfer_; }
+    [[nodiscard]] std::uint32_t max_transfer() const { return config_.max_transfer; }
     /// Faults and slowness on purpose.
     [[nodiscard]] FaultRules& faults() { return faults_; }
     [[nodiscard]] Pace& pace() { return pace_; }
@@ -81,7 +81,6 @@ class Subsystem {
     std::string serial_;
     Runtime& runtime_;
     Nanoseconds started_;
-    std::uint32_t max_transfer_;
     FaultRules faults_;
     Pace pace_;
     std::optional<DhChapSecrets> secrets_;

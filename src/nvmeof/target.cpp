@@ -33,8 +33,7 @@ Target::~Target() {
 
 Acceptor::Grant Target::grant(const QueueRequest& request) const {
     const std::uint16_t most = request.queue_id == 0 ? kAdminEntries : kMaxEntries;
-    return {std::min(request.host_send_entries, most),
-            request.queue_id == 0 ? 0U : std::min(config_.in_capsule, kMaxInCapsule)};
+    return {std::min(request.host_send_entries, most), request.queue_id == 0 ? 0U : config_.in_capsule};
 }
 
 std::uint64_t Target::capsule_memory(const Grant& grant) {

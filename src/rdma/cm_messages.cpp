@@ -19,22 +19,6 @@ std::uint32_t upper24(const be32& word) {
     return word.get() >> kNumberShift;
 }
 
-template <typename Body>
-Datagram datagram_of(Attribute attribute, std::uint64_t transaction, const Body& body) {
-    static_assert(sizeof(Body) == kBodySize);
-    MadHeader header{};
-    header.base_version = kBaseVersion;
-    header.management_class = kClassCommunicationManagement;
-    header.class_version = kClassVersion;
-    header.method = kMethodSend;
-    header.transaction_id.set(transaction);
-    header.attribute_id.set(static_cast<std::uint16_t>(attribute));
-    Datagram datagram;
-    std::memcpy(datagram.data(), &header, sizeof header);
-    std::memcpy(datagram.data() + sizeof header, &body, sizeof body);
-    return datagram;
-}
-
 std::optional<net::IpAddress> address_of(std::uint8_t version, const std::array<std::uint8_t, 16>& bytes) {
     if (version == 6) {
         return net::IpAddress::v6(bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <variant>
 
@@ -32,6 +33,18 @@ template <typename Body>
 [[nodiscard]] Body body_of(const Datagram& datagram) {
     static_assert(sizeof(Body) == wire::ib_cm::kBodySize);
     return *read_value<Body>(Bytes(datagram).subspan(sizeof(wire::ib_cm::MadHeader)));
+}
+
+/// The datagram that carries one of those structures.
+template <typename Body>
+[[nodiscard]] Datagram datagram_of(wire::ib_cm::Attribute attribute, std::uint64_t transaction,
+                                   const Body& body) {
+    static_assert(sizeof(Body) == wire::ib_cm::kBodySize);
+    const wire::ib_cm::MadHeader header = wire::ib_cm::make_header(attribute, transaction);
+    Datagram datagram;
+    std::memcpy(datagram.data(), &header, sizeof header);
+    std::memcpy(datagram.data() + sizeof header, &body, sizeof body);
+    return datagram;
 }
 
 /// A REQ.

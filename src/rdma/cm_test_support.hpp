@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "rdma/cm_messages.hpp"
@@ -67,17 +69,7 @@ class CmWorld : public World {
     }
     template <typename Body>
     void send(wire::ib_cm::Attribute attribute, const Body& body, std::uint64_t transaction = 77) {
-        wire::ib_cm::MadHeader header{};
-        header.base_version = wire::ib_cm::kBaseVersion;
-        header.management_class = wire::ib_cm::kClassCommunicationManagement;
-        header.class_version = wire::ib_cm::kClassVersion;
-        header.method = wire::ib_cm::kMethodSend;
-        header.transaction_id.set(transaction);
-        header.attribute_id.set(static_cast<std::uint16_t>(attribute));
-        cm::Datagram datagram;
-        std::memcpy(datagram.data(), &header, sizeof header);
-        std::memcpy(datagram.data() + sizeof header, &body, sizeof body);
-        send(datagram);
+        send(cm::datagram_of(attribute, transaction, body));
     }
 
     /// A REQ as Linux makes it.

@@ -29,10 +29,7 @@ Nanoseconds limited_timeout(std::uint8_t code, std::uint8_t most) {
 }  // namespace
 
 void ConnectionCounters::register_metrics(metrics::Registry& registry) const {
-    const auto add = [&registry](const char* name, const char* unit, const char* help,
-                                 const metrics::Counter& counter) {
-        registry.add({std::string("rdma_cm.") + name, unit, help}, counter);
-    };
+    const metrics::CounterGroup add(registry, "rdma_cm.");
     add("requests", "messages", "connection requests (REQ) to services, repeated ones included", requests);
     add("accepted", "connections", "requests accepted", accepted);
     add("established", "connections", "accepted connections that the peer has begun to use", established);

@@ -176,10 +176,7 @@ bool Engine::step() {
 
 void Engine::register_metrics(metrics::Registry& registry) {
     EngineCounters& c = counters_;
-    const auto add = [&registry](const char* name, const char* unit, const char* help,
-                                 const metrics::Counter& counter) {
-        registry.add({std::string("rdma.") + name, unit, help}, counter);
-    };
+    const metrics::CounterGroup add(registry, "rdma.");
     add("tx_messages", "messages", "work requests sent to a peer", c.tx_messages);
     add("tx_bytes", "bytes", "payload bytes of those", c.tx_bytes);
     add("rx_messages", "messages", "message fragments with payload received", c.rx_messages);

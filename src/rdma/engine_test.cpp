@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mem/test_support.hpp"
 #include "rdma/test_support.hpp"
 
 namespace ernic::rdma {
@@ -33,8 +34,8 @@ class RcPair : public ::testing::Test {
         region.pd = test::kPd;
         region.rights = World::all_rights();
         region.length = 64 * 1024 * 1024;
-        region.pages = *mem::PageList::from_table(world.memory, mem::Iova{3 * 1024 * 1024}, 32, 21,
-                                                  world.engine.memory_table().tables());
+        region.pages = *mem::test::copy_table(world.memory, mem::Iova{3 * 1024 * 1024}, 32, 21,
+                                              world.engine.memory_table().tables());
         EXPECT_TRUE(world.engine.memory_table().create(9U << 8U, std::move(region)));
         return 9U << 8U;
     }

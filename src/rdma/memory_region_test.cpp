@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mem/test_support.hpp"
 #include "rdma/test_support.hpp"
 
 namespace ernic::rdma {
@@ -52,7 +53,7 @@ TEST_F(Keys, PageTableWithOffsetIsFollowed) {
     region.va = 0x7f0000000123;
     region.length = 0x1800;
     region.page_offset = 0x123;
-    region.pages = *mem::PageList::from_table(world.memory, mem::Iova{0x1000}, 2, 12, table.tables());
+    region.pages = *mem::test::copy_table(world.memory, mem::Iova{0x1000}, 2, 12, table.tables());
     ASSERT_TRUE(table.create(2U << 8U, std::move(region)));
     mem::SpanList spans;
     ASSERT_EQ(table.append(kUser, 2U << 8U, 0x7f0000000123, 0x1800, Use::LocalWrite, spans), KeyVerdict::Ok);
@@ -125,10 +126,10 @@ TEST_F(Keys, PageEntriesAreBounded) {
     const std::uint64_t limit = 1U << 16U;
     MemoryRegion region;
     region.valid = true;
-    region.pages = *mem::PageList::from_table(world.memory, mem::Iova{0}, limit, 12, table.tables());
+    region.pages = *mem::test::copy_table(world.memory, mem::Iova{0}, limit, 12, table.tables());
     ASSERT_TRUE(table.create(1U << 8U, std::move(region)));
     MemoryRegion one_more;
-    one_more.pages = *mem::PageList::from_table(world.memory, mem::Iova{0}, 2, 12, table.tables());
+    one_more.pages = *mem::test::copy_table(world.memory, mem::Iova{0}, 2, 12, table.tables());
     EXPECT_FALSE(table.create(2U << 8U, std::move(one_more)));
     table.destroy(1U << 8U);
     EXPECT_EQ(table.page_entries_used(), 0U);

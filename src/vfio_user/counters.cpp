@@ -39,10 +39,7 @@ std::string_view name(Reject reason) {
 }
 
 void Counters::register_in(metrics::Registry& registry) const {
-    const auto add = [&registry](std::string_view name, std::string_view unit, std::string_view help,
-                                 const metrics::Counter& counter) {
-        registry.add({"vfio_user." + std::string(name), std::string(unit), std::string(help)}, counter);
-    };
+    const metrics::CounterGroup add(registry, "vfio_user.");
     add("clients", "clients", "Clients served since start.", clients);
     add("clients_refused", "clients", "Clients closed at once because another one is served.",
         clients_refused);

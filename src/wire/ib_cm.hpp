@@ -65,6 +65,18 @@ struct MadHeader {
 };
 ERNIC_WIRE(MadHeader, 24);
 
+/// The header of a communication management datagram.
+[[nodiscard]] inline MadHeader make_header(Attribute attribute, std::uint64_t transaction = 0) {
+    MadHeader header{};
+    header.base_version = kBaseVersion;
+    header.management_class = kClassCommunicationManagement;
+    header.class_version = kClassVersion;
+    header.method = kMethodSend;
+    header.transaction_id.set(transaction);
+    header.attribute_id.set(static_cast<std::uint16_t>(attribute));
+    return header;
+}
+
 inline constexpr std::size_t kMadSize = 256;
 inline constexpr std::size_t kBodySize = kMadSize - sizeof(MadHeader);
 

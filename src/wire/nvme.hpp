@@ -29,7 +29,9 @@ struct SglDescriptor {
     static constexpr std::uint32_t kMaxKeyedLength = 0xffffffU;
 
     [[nodiscard]] constexpr std::uint32_t length() const { return length_and_key.get(); }
-    [[nodiscard]] constexpr std::uint32_t keyed_length() const { return length_and_key.get() & 0xffffffU; }
+    [[nodiscard]] constexpr std::uint32_t keyed_length() const {
+        return length_and_key.get() & kMaxKeyedLength;
+    }
     [[nodiscard]] constexpr std::uint32_t key() const {
         return length_and_key.get() >> 24U | std::uint32_t{key_high[0]} << 8U |
                std::uint32_t{key_high[1]} << 16U | std::uint32_t{key_high[2]} << 24U;
@@ -38,7 +40,7 @@ struct SglDescriptor {
     static constexpr SglDescriptor keyed(std::uint64_t address, std::uint32_t length, std::uint32_t key,
                                          bool invalidate) {
         return {le64(address),
-                le32((length & 0xffffffU) | key << 24U),
+                le32((length & kMaxKeyedLength) | key << 24U),
                 {static_cast<std::uint8_t>(key >> 8U), static_cast<std::uint8_t>(key >> 16U),
                  static_cast<std::uint8_t>(key >> 24U)},
                 invalidate ? kKeyedInvalidate : kKeyed};
@@ -139,7 +141,6 @@ enum class Status : std::uint16_t {
     WriteFault = 0x280,
     UnrecoveredRead = 0x281,
     CompareFailure = 0x285,
-    AnaPersistentLoss = 0x301,
     AnaInaccessible = 0x302,
     AnaTransition = 0x303,
 };
@@ -186,6 +187,9 @@ enum class FabricsType : std::uint8_t {
     AuthenticationReceive = 0x06,
     Disconnect = 0x08,
 };
+
+/// The NSID that means all namespaces.
+inline constexpr std::uint32_t kEveryNamespace = 0xffffffffU;
 
 /// Bytes of an NQN in all structures, and of a host identifier.
 inline constexpr std::size_t kNqnBytes = 256;
@@ -234,8 +238,6 @@ inline constexpr std::uint32_t kReady = 0x01;
 inline constexpr std::uint32_t kFatal = 0x02;
 inline constexpr std::uint32_t kShutdownComplete = 0x08;
 inline constexpr std::uint32_t kShutdownMask = 0x0c;
-inline constexpr std::uint32_t kResetOccurred = 0x10;
-inline constexpr std::uint32_t kResetMagic = 0x4e564d65;
 }  // namespace property
 
 /// One range of Dataset Management (NVM Command Set 3.2.3).
@@ -259,12 +261,9 @@ ERNIC_WIRE_AT(CopyRange, blocks, 16);
 
 /// Asynchronous events (Base 5.2): what stands in the result of the request.
 namespace event {
-inline constexpr std::uint8_t kError = 0;
-inline constexpr std::uint8_t kHealth = 1;
 inline constexpr std::uint8_t kNotice = 2;
 inline constexpr std::uint8_t kCommandSet = 6;
 inline constexpr std::uint8_t kNoticeNamespaces = 0x00;
-inline constexpr std::uint8_t kNoticeAna = 0x03;
 inline constexpr std::uint8_t kNoticeDiscovery = 0xf0;
 inline constexpr std::uint8_t kReservationLog = 0x00;
 /// Bits of the feature Asynchronous Event Configuration, and of OAES.

@@ -113,7 +113,6 @@ struct IdentifyController {
 
     static constexpr std::uint8_t kMultiPort = 0x01;
     static constexpr std::uint8_t kMultiController = 0x02;
-    static constexpr std::uint8_t kAna = 0x08;
     static constexpr std::uint32_t kHostId128 = 0x01;
     static constexpr std::uint32_t kTrafficBasedKeepAlive = 0x40;
     static constexpr std::uint8_t kTypeIo = 1;

@@ -94,23 +94,6 @@ struct EffectsLog {
 };
 ERNIC_WIRE(EffectsLog, 4096);
 
-/// Head of the ANA log, and of each of its groups, which NSIDs (le32) follow.
-struct AnaHeader {
-    le64 change_count;
-    le16 groups;
-    std::array<std::byte, 6> reserved10;
-};
-ERNIC_WIRE(AnaHeader, 16);
-
-struct AnaGroup {
-    le32 group;
-    le32 namespaces;
-    le64 change_count;
-    std::uint8_t state;
-    std::array<std::byte, 15> reserved17;
-};
-ERNIC_WIRE(AnaGroup, 32);
-
 /// Head of the discovery log (Base, figure 264); entries follow it.
 struct DiscoveryHeader {
     le64 generation;

@@ -20,11 +20,8 @@ constexpr std::size_t kNetworkHeader = 40;
 constexpr std::size_t kDatagramPlace = 512;
 constexpr std::uint64_t kDatagrams = 32;
 constexpr std::uint16_t kAdminEntries = 32;
-constexpr std::uint8_t kFabrics = 0x7f;
-constexpr std::uint8_t kPropertySet = 0;
-constexpr std::uint8_t kConnect = 1;
-constexpr std::uint32_t kConfiguration = 0x14;
-constexpr std::uint64_t kEnable = 0x460001;
+/// CC: enabled, entries of 64 and 16 bytes.
+constexpr std::uint32_t kEnable = 0x460001;
 /// One of so many commands is signalled, so that completions of sends cost the bench next to nothing.
 constexpr std::uint32_t kSignalEvery = 16;
 constexpr std::uint64_t kSendId = UINT64_MAX;
@@ -32,10 +29,10 @@ constexpr std::uint32_t kPsn = 0xfffff0;
 
 }  // namespace
 
-SubmissionEntry io_command(std::uint8_t opcode, std::uint16_t id, std::uint64_t lba, std::uint32_t blocks,
-                           const SglDescriptor& data) {
+SubmissionEntry io_command(wire::nvme::IoOpcode opcode, std::uint16_t id, std::uint64_t lba,
+                           std::uint32_t blocks, const SglDescriptor& data) {
     SubmissionEntry entry{};
-    entry.opcode = opcode;
+    entry.opcode = static_cast<std::uint8_t>(opcode);
     entry.flags = SubmissionEntry::kPsdtSgl;
     entry.command_id.set(id);
     entry.nsid.set(1);
@@ -126,14 +123,8 @@ NvmeHost::NvmeHost(Guest& guest, Target target)
 }
 
 void NvmeHost::send(Attribute attribute, Bytes body) {
-    MadHeader header{};
-    header.base_version = kBaseVersion;
-    header.management_class = kClassCommunicationManagement;
-    header.class_version = kClassVersion;
-    header.method = kMethodSend;
-    header.attribute_id.set(static_cast<std::uint16_t>(attribute));
-    out_.set(header);
-    std::copy(body.begin(), body.end(), out_.host + sizeof header);
+    out_.set(make_header(attribute));
+    std::copy(body.begin(), body.end(), out_.host + sizeof(MadHeader));
     gsi_->post_send({.wr_id = kSendId,
                      .sges = {{out_.iova, kMadSize, 0}},
                      .ah = ah_,
@@ -219,9 +210,9 @@ void NvmeHost::connect_command(NvmeQueue& queue, std::uint16_t queue_id) {
     std::memcpy(data.host_nqn.data(), "guest-sim", 9);
     connect_data_.memory.set(data);
     SubmissionEntry entry{};
-    entry.opcode = kFabrics;
+    entry.opcode = static_cast<std::uint8_t>(wire::nvme::AdminOpcode::Fabrics);
     entry.flags = SubmissionEntry::kPsdtSgl;
-    entry.nsid.set(kConnect);
+    entry.nsid.set(static_cast<std::uint32_t>(wire::nvme::FabricsType::Connect));
     entry.data = keyed(connect_data_, 0, sizeof data);
     entry.dwords[0].set(std::uint32_t{queue_id} << 16U);
     entry.dwords[1].set(queue.entries() - 1U);
@@ -236,11 +227,11 @@ std::unique_ptr<NvmeQueue> NvmeHost::connect_admin() {
     require(queue != nullptr, "the admin queue was rejected");
     connect_command(*queue, 0);
     SubmissionEntry enable{};
-    enable.opcode = kFabrics;
+    enable.opcode = static_cast<std::uint8_t>(wire::nvme::AdminOpcode::Fabrics);
     enable.flags = SubmissionEntry::kPsdtSgl;
-    enable.nsid.set(kPropertySet);
-    enable.dwords[1].set(kConfiguration);
-    enable.dwords[2].set(static_cast<std::uint32_t>(kEnable));
+    enable.nsid.set(static_cast<std::uint32_t>(wire::nvme::FabricsType::PropertySet));
+    enable.dwords[1].set(wire::nvme::property::kConfiguration);
+    enable.dwords[2].set(kEnable);
     require(queue->run(enable).status.get() >> 1U == 0, "the controller was not enabled");
     return queue;
 }

@@ -31,7 +31,6 @@ class NvmeQueue {
 
     [[nodiscard]] std::uint16_t entries() const { return entries_; }
     QueuePair& qp() { return *qp_; }
-    CompletionQueue& cq() { return *cq_; }
 
   private:
     [[nodiscard]] std::size_t capsule_bytes() const {
@@ -67,7 +66,6 @@ class NvmeHost {
     std::unique_ptr<NvmeQueue> connect_admin();
     std::unique_ptr<NvmeQueue> connect_io(std::uint16_t queue_id, std::uint16_t entries,
                                           std::uint32_t in_capsule);
-    [[nodiscard]] std::uint16_t controller() const { return controller_; }
 
     /// Where later requests go.
     void set_port(std::uint16_t port) { target_.port = port; }
@@ -98,8 +96,8 @@ class NvmeHost {
     return wire::nvme::SglDescriptor::keyed(region.va + offset, size, region.key, invalidate);
 }
 /// Read or Write of `blocks` blocks.
-[[nodiscard]] wire::nvme::SubmissionEntry io_command(std::uint8_t opcode, std::uint16_t id, std::uint64_t lba,
-                                                     std::uint32_t blocks,
+[[nodiscard]] wire::nvme::SubmissionEntry io_command(wire::nvme::IoOpcode opcode, std::uint16_t id,
+                                                     std::uint64_t lba, std::uint32_t blocks,
                                                      const wire::nvme::SglDescriptor& data);
 
 }  // namespace ernic::guest_sim

@@ -10,12 +10,11 @@ namespace ernic::guest_sim {
 namespace {
 
 using wire::nvme::CompletionEntry;
+using wire::nvme::IoOpcode;
 using wire::nvme::SglDescriptor;
 using wire::nvme::SubmissionEntry;
 
 constexpr wire::MacAddress kTargetMac{{0x02, 0, 0, 0, 0, 0x77}};
-constexpr std::uint8_t kWrite = 0x01;
-constexpr std::uint8_t kRead = 0x02;
 constexpr std::uint32_t kBlock = 512;
 
 class Nvmeof : public ::testing::Test {
@@ -47,8 +46,10 @@ TEST_F(Nvmeof, WhatIsWrittenIsReadInPiecesOfAllSizes) {
         const std::uint64_t lba = 3 + size / kBlock;
         fill_pattern(from.memory.part(0, size), size);
         to.memory.fill(0);
-        EXPECT_EQ(status_of(queue->run(io_command(kWrite, ++id, lba, blocks, keyed(from, 0, size)))), 0U);
-        EXPECT_EQ(status_of(queue->run(io_command(kRead, ++id, lba, blocks, keyed(to, 0, size)))), 0U);
+        EXPECT_EQ(status_of(queue->run(io_command(IoOpcode::Write, ++id, lba, blocks, keyed(from, 0, size)))),
+                  0U);
+        EXPECT_EQ(status_of(queue->run(io_command(IoOpcode::Read, ++id, lba, blocks, keyed(to, 0, size)))),
+                  0U);
         EXPECT_EQ(first_mismatch(to.memory.part(0, size), size), kNoMismatch) << size;
     }
     // Data in the capsule.
@@ -57,9 +58,9 @@ TEST_F(Nvmeof, WhatIsWrittenIsReadInPiecesOfAllSizes) {
         data[i] = std::byte{pattern_at(i, 7)};
     }
     const auto written =
-        queue->run(io_command(kWrite, ++id, 100, 16, SglDescriptor::in_capsule(0, 8192)), data);
+        queue->run(io_command(IoOpcode::Write, ++id, 100, 16, SglDescriptor::in_capsule(0, 8192)), data);
     EXPECT_EQ(status_of(written), 0U);
-    EXPECT_EQ(status_of(queue->run(io_command(kRead, ++id, 100, 16, keyed(to, 0, 8192)))), 0U);
+    EXPECT_EQ(status_of(queue->run(io_command(IoOpcode::Read, ++id, 100, 16, keyed(to, 0, 8192)))), 0U);
     EXPECT_EQ(first_mismatch(to.memory.part(0, 8192), 7), kNoMismatch);
 }
 
@@ -75,7 +76,8 @@ TEST_F(Nvmeof, AResponseInvalidatesTheKeyOfAFastRegion) {
                                            .dma_addr = page.iova,
                                            .access = kAllAccess,
                                            .signalled = false});
-    const auto read = io_command(kRead, 1, 0, 8, SglDescriptor::keyed(0x10000, 4096, fast.key | 1U, true));
+    const auto read =
+        io_command(IoOpcode::Read, 1, 0, 8, SglDescriptor::keyed(0x10000, 4096, fast.key | 1U, true));
     EXPECT_EQ(status_of(queue->run(read)), 0U);
     EXPECT_TRUE(all_bytes(page, 0));
 }
@@ -98,7 +100,7 @@ TEST_F(Nvmeof, ManyQueuesAtOnce) {
     const Region memory = guest.register_memory(8 * 4096);
     for (std::uint16_t id = 0; id < 8; ++id) {
         fill_pattern(memory.memory.part(id * 4096U, 4096), id);
-        queues[id]->stage(io_command(kWrite, id, id * 8U, 8, keyed(memory, id * 4096U, 4096)));
+        queues[id]->stage(io_command(IoOpcode::Write, id, id * 8U, 8, keyed(memory, id * 4096U, 4096)));
     }
     for (const auto& queue : queues) {
         queue->ring();
@@ -109,7 +111,7 @@ TEST_F(Nvmeof, ManyQueuesAtOnce) {
         EXPECT_EQ(status_of(completion[0]), 0U);
     }
     const Region back = guest.register_memory(8 * 4096);
-    EXPECT_EQ(status_of(queues[3]->run(io_command(kRead, 1, 0, 64, keyed(back, 0, 8 * 4096)))), 0U);
+    EXPECT_EQ(status_of(queues[3]->run(io_command(IoOpcode::Read, 1, 0, 64, keyed(back, 0, 8 * 4096)))), 0U);
     for (std::uint32_t id = 0; id < 8; ++id) {
         EXPECT_EQ(first_mismatch(back.memory.part(id * 4096U, 4096), id), kNoMismatch);
     }
