@@ -10,7 +10,7 @@ usage: tests/run_fuzz.sh [--seconds N | --full] [--target NAME]... [--build-dir 
   --seconds N      how long to fuzz each target (default 60; 0 only replays what is known)
   --full           ten minutes per target
   --target NAME    only this target (the file is fuzz/NAME_fuzz.cpp); may be repeated
-  --build-dir DIR  default build-fuzz; found inputs are left in DIR/findings/NAME, the grown corpus in DIR/corpus/NAME
+  --build-dir DIR  default build-asan-ubsan; found inputs are left in DIR/findings/NAME, the grown corpus in DIR/corpus/NAME
 Two bare arguments are taken as DIR and N.
 HELP
 }
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#bare[@]} -le 2 ] || die "unexpected argument '${bare[2]}'"
-build_dir=${build_dir:-${bare[0]:-build-fuzz}}
+build_dir=${build_dir:-${bare[0]:-build-asan-ubsan}}
 seconds=${bare[1]:-$seconds}
 case $seconds in '' | *[!0-9]*) die "'$seconds' is no number of seconds" ;; esac
 
@@ -54,7 +54,7 @@ done
 
 mkdir -p "$build_dir"
 # Assertions stay in: a guest that reaches one has found a fault of ours.
-if ! cmake --preset fuzz -B "$build_dir" -Wno-dev -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O2 -g' >"$build_dir/configure.log" 2>&1; then
+if ! cmake --preset asan-ubsan -B "$build_dir" -Wno-dev >"$build_dir/configure.log" 2>&1; then
   cat "$build_dir/configure.log"
   die "configuring $build_dir failed"
 fi

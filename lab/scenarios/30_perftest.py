@@ -30,7 +30,7 @@ def bandwidth(lab):
 @scenario("perftest-latency")
 def latency(lab):
     """ib_{send,write,read,atomic}_lat on RC, 2 B to 8 MiB."""
-    return sweep(lab, "lat", f"-n {lab.rounds(50, 500)}")
+    return sweep(lab, "lat", f"-n {lab.rounds(20, 500)}")
 
 
 @scenario("perftest-events", tier="full")

@@ -87,7 +87,7 @@ def reset_button(lab):
     return loop(lab, action)
 
 
-@scenario("survive-panic", boot="own")
+@scenario("survive-panic", boot="own", tier="full")
 def panic(lab):
     """The guest's kernel crashes and boots again."""
     still_works(lab)

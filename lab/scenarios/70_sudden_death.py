@@ -47,7 +47,7 @@ def kill_client(lab):
 @scenario("kill-qemu", boot="none")
 def kill_qemu(lab):
     """QEMU is killed mid-transfer; the next machine works with the same server."""
-    rounds = lab.rounds(2, 10)
+    rounds = lab.rounds(1, 10)
     lab.server = lab.start_server()
     watch = None
     for number in range(rounds + 1):
