@@ -361,8 +361,13 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
                               options.services)) {
         return *farewell;
     }
-    if (options.backend.mode != net::PayloadMode::Preserve &&
-        options.services.has(TargetSpec::Kind::Nvmeof)) {
+    const bool nvmeof = options.services.has(TargetSpec::Kind::Nvmeof);
+    if (nvmeof && options.backend.kind == BackendSpec::Kind::None) {
+        return refuse(
+            "target 'nvmeof' is reached by RDMA, and backend 'none' has none: choose backend 'loopback' or "
+            "'tcp'");
+    }
+    if (nvmeof && options.backend.mode != net::PayloadMode::Preserve) {
         return refuse(
             "target 'nvmeof' would get a test pattern instead of commands: leave out 'mode=..' of the "
             "loopback");

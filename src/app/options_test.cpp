@@ -167,6 +167,12 @@ TEST(ParseOptions, RefusesBadValuesWithTheSentenceOfTheValue) {
     EXPECT_THAT(refused({"--stats-interval", "5"}), HasSubstr("--stats-file"));
 }
 
+TEST(ParseOptions, RefusesAnNvmeTargetThatNoCommandCouldReachWhole) {
+    EXPECT_THAT(refused({"-b", "none", "--target", "nvmeof:size=1M"}), HasSubstr("choose backend 'loopback'"));
+    EXPECT_THAT(refused({"-b", "loopback:mode=zeros", "--target", "nvmeof:size=1M"}), HasSubstr("mode=.."));
+    EXPECT_TRUE(accepted({"--target", "nvmeof:size=1M"}).services.has(TargetSpec::Kind::Nvmeof));
+}
+
 TEST(ParseOptions, RefusesASocketPathThatFitsNoAddress) {
     EXPECT_THAT(refused({"-s", std::string(108, 'a').c_str()}), HasSubstr("at most 107"));
     EXPECT_EQ(accepted({"-s", std::string(107, 'a').c_str()}).socket_path.size(), 107U);

@@ -131,6 +131,10 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("status", "--j"), ["--json"])
         self.assertEqual(self.complete("stats", "--match", "rd"), ["rdma."])
         self.assertEqual(self.complete("-c", "/et"), ["/etc"])
+        self.assertEqual(self.complete("nvme", "re"), ["remove", "resize"])
+        self.assertEqual(self.complete("nvme", "add", "64M", "--n"), ["--nsid", "--nqn"])
+        self.assertEqual(self.complete("nvme", "add", "64M", "--bs", ""), ["512", "1024", "2048", "4096"])
+        self.assertEqual(self.complete("nvme", "resize", "3", "1G", "--nq"), ["--nqn"])
 
     def test_every_command_is_offered(self):
         help_text = subprocess.run([CTL, "--help"], capture_output=True, text=True, check=True).stdout
@@ -150,6 +154,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("ernicctl link "), ["down", "up"])
         self.assertEqual(complete("ernicctl fault clear "), ["all"])
         self.assertEqual(complete("ernicctl pcap start /etc/hostn"), ["/etc/hostname"])
+        self.assertEqual(complete("ernicctl nvme re"), ["remove", "resize"])
+        self.assertEqual(complete("ernicctl nvme add 64M --n"), ["--nqn", "--nsid"])
+        self.assertEqual(complete("ernicctl fault add --n"), [])
 
     @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
     def test_zsh(self):
@@ -164,6 +171,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("ernicctl sta"), ["stats", "status"])
         self.assertEqual(complete("ernicctl link "), ["down", "up"])
         self.assertEqual(complete("ernicctl fault "), ["add", "clear", "list"])
+        self.assertEqual(complete("ernicctl nvme re"), ["remove", "resize"])
 
     def test_an_installation_brings_them_along(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())

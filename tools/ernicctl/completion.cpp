@@ -10,15 +10,16 @@ _ernicctl() {
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -c | --control | --match | --watch | --snaplen) ((++i)) ;;
+      -c | --control | --match | --watch | --snaplen | --nsid | --bs | --nqn) ((++i)) ;;
       -*) ;;
       *) path+=" ${COMP_WORDS[i]}" ;;
     esac
   done
   case $previous in
     -c | --control) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
-    --match) choices='control. ionic. mesh. rdma. segment. tap. vfio_user. queue_pairs process' ;;
-    --watch | --snaplen) return ;;
+    --match) choices='control. ionic. mesh. nvmeof. rdma. segment. tap. vfio_user. queue_pairs process' ;;
+    --bs) choices='512 1024 2048 4096' ;;
+    --watch | --snaplen | --nsid | --nqn) return ;;
     *)
       case $path in
         '') choices='version status stats ports peers macs link pcap fault nvme log-level completion' ;;
@@ -29,7 +30,8 @@ _ernicctl() {
         ' fault') choices='add list clear' ;;
         ' fault clear') choices='all' ;;
         ' nvme') choices='list add remove resize' ;;
-        ' nvme add') choices='--nsid --bs --nqn' ;;
+        ' nvme add'*) choices='--nsid --bs --nqn' ;;
+        ' nvme remove'* | ' nvme resize'*) choices='--nqn' ;;
         ' log-level') choices='none error warn info debug' ;;
         ' completion') choices='bash zsh fish' ;;
       esac
@@ -55,12 +57,13 @@ _ernicctl() {
     '*::argument:->argument'
   [[ $state = argument ]] || return
   case $line[1] in
-    stats) _arguments '--match[names that begin with this]:prefix:(control. ionic. mesh. rdma. segment. tap. vfio_user.)' \
+    stats) _arguments '--match[names that begin with this]:prefix:(control. ionic. mesh. nvmeof. rdma. segment. tap. vfio_user.)' \
       '--watch[again every so many seconds]:seconds:' ;;
     link) _values state up down ;;
     pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
     fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
-    nvme) _arguments '1:action:(list add remove resize)' ;;
+    nvme) _arguments '1:action:(list add remove resize)' '--nsid[number of the namespace]:number:' \
+      '--bs[bytes of a block]:bytes:(512 1024 2048 4096)' '--nqn[which target]:name:' ;;
     log-level) _values level none error warn info debug ;;
     completion) _values shell bash zsh fish ;;
   esac
@@ -83,6 +86,10 @@ complete -c ernicctl -n '__fish_seen_subcommand_from pcap; and __fish_seen_subco
 complete -c ernicctl -n '__fish_seen_subcommand_from pcap' -l snaplen -r -d 'bytes kept of each packet'
 complete -c ernicctl -n '__fish_seen_subcommand_from fault; and not __fish_seen_subcommand_from add list clear' -a 'add list clear'
 complete -c ernicctl -n '__fish_seen_subcommand_from clear' -a all
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and not __fish_seen_subcommand_from list add remove resize' -a 'list add remove resize'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l nsid -r -d 'number of the namespace'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l bs -r -a '512 1024 2048 4096' -d 'bytes of a block'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add remove resize' -l nqn -r -d 'which target'
 complete -c ernicctl -n '__fish_seen_subcommand_from log-level' -a 'none error warn info debug'
 complete -c ernicctl -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 )script";
