@@ -83,3 +83,76 @@ def nvmeof_auth(lab):
     host.disconnect()
     require(server.alive, "the server ended")
     return "the right secret connects, a wrong one and none do not"
+
+
+def path_numbers(guest):
+    """By address: the kernel's name of the path's disk, its ANA state, and how many commands it has completed."""
+    script = ("for c in /sys/class/nvme/nvme*; do for d in $c/nvme*c*n1; do [ -e $d ] || continue; "
+              "echo $(sed 's/.*traddr=\\([^,]*\\).*/\\1/' $c/address) $(basename $d) $(cat $d/ana_state) "
+              "$(awk '{print $1 + $5}' $d/stat); done; done")
+    return {address: (name, state, int(done))
+            for address, name, state, done in (line.split() for line in guest.check(script).splitlines())}
+
+
+@scenario("nvmeof-multipath", boot="none")
+def nvmeof_multipath(lab):
+    """Two paths to one subsystem: their states change and one is lost under fio; every byte is right, no error."""
+    first, second = nvme.TARGET, "192.168.200.3"
+    lab.server = server = lab.start_server(
+        backend="nvmeof:size=128M", control=True,
+        extra=("--target", f"nvmeof:path-of={nvme.NQN},ip={second},ana=non-optimized"))
+    lab.guest = guest = lab.start_guest(server)
+    host = nvme.Initiator(guest)
+    offered = {r["traddr"].strip() for r in host.discover() if r["subtype"] == "nvme subsystem"}
+    require(offered == {first, second}, f"discovered {offered}")
+    controllers = {address: host.connect(target=address) for address in (first, second)}
+    disk, = host.disks()
+    states = {address: state for address, (_, state, _) in path_numbers(guest).items()}
+    require(states == {first: "optimized", second: "non-optimized"}, f"{states}")
+
+    def waits_for_state(address, state):
+        path = f"/sys/class/nvme/{controllers[address]}/{path_numbers(guest)[address][0]}/ana_state"
+        require(pairs.wait_for(guest, f"[ $(cat {path}) = {state} ]", 10), f"{address}: {path_numbers(guest)}")
+
+    def moves(address):
+        """I/O goes by this path, and by no other."""
+        guest.run("sleep 0.3")
+        before = path_numbers(guest)
+        guest.run("sleep 1")
+        after = path_numbers(guest)
+        done = {a: after[a][2] - before[a][2] for a in after}
+        require(done[address] > 10 and sum(done.values()) == done[address], f"I/O should go by {address}: {done}")
+        return done[address]
+
+    job = guest.spawn(f"fio --name=job --filename={disk} --direct=1 --rw=randrw --bs=4k --ioengine=libaio --iodepth=8 "
+                      "--size=32M --time_based --runtime=30 --verify=crc32c --verify_fatal=1 --output-format=json "
+                      ">/tmp/fio.json 2>&1")
+    guest.run("sleep 2")
+    evidence = [f"by {first} {moves(first)} I/Os in a second"]
+    server.ctl("nvme", "ana", first, "inaccessible")
+    waits_for_state(first, "inaccessible")
+    evidence.append(f"then by {second} {moves(second)}")
+    server.ctl("nvme", "ana", second, "change")
+    waits_for_state(second, "change")
+    guest.run("sleep 1")
+    server.ctl("nvme", "ana", second, "optimized")
+    waits_for_state(second, "optimized")
+    moves(second)
+    for state in ("persistent-loss", "optimized"):
+        server.ctl("nvme", "ana", first, state)
+        waits_for_state(first, state)
+    server.ctl("nvme", "ana", second, "non-optimized")
+    waits_for_state(second, "non-optimized")
+    evidence.append(f"and by {first} again {moves(first)}")
+    require(job.running, "fio has ended too early to see what follows")
+    guest.check(f"nvme disconnect -d {controllers[first]}", 60)
+    guest.run("sleep 2")
+    require(set(path_numbers(guest)) == {second}, f"{path_numbers(guest)}")
+    require(job.wait(90).ok, guest.check("tail -c 2000 /tmp/fio.json"))
+    text = guest.check("cat /tmp/fio.json")
+    done = json.loads(text[text.index("{"):])["jobs"][0]
+    require(done["error"] == 0 and done["read"]["total_ios"] > 100, f"fio: {done}")
+    evidence.append(f"{first} disconnected; fio verified {done['read']['total_ios']} reads without an error")
+    host.disconnect()
+    require(server.alive, "the server ended")
+    return "; ".join(evidence)

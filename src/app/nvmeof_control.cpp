@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,9 @@
 #include <utility>
 #include <variant>
 
+#include "app/ana_words.hpp"
 #include "app/spec_items.hpp"
+#include "nvmeof/queue.hpp"
 
 namespace ernic::app {
 namespace {
@@ -38,34 +41,69 @@ json row_of(const Subsystem& subsystem, const Namespace& space) {
             {"media_errors", space.counters.media_errors.value()}};
 }
 
+/// By which a path is named: the first of its addresses.
+std::string address_of(const nvmeof::Target& target) {
+    const net::stack::HostConfig& host = target.config().host;
+    return host.ipv4 ? host.ipv4->address.to_string() : host.ipv6.front().address.to_string();
+}
+
+bool has_address(const nvmeof::Target& target, const net::IpAddress& address) {
+    const net::stack::HostConfig& host = target.config().host;
+    return (host.ipv4 && host.ipv4->address == address) ||
+           std::any_of(host.ipv6.begin(), host.ipv6.end(),
+                       [&address](const net::IpPrefix& prefix) { return prefix.address == address; });
+}
+
+json row_of(const nvmeof::Target& path) {
+    return {{"nqn", path.nvm().nqn()},
+            {"address", address_of(path)},
+            {"port", path.config().port},
+            {"ana", to_string(path.path().state())},
+            {"connections", path.connections()}};
+}
+
 json row_of(const nvmeof::Controller& controller) {
     unsigned queues = 0;
     for (std::uint16_t id = 1; id <= nvmeof::kMaxIoQueues; ++id) {
         queues += controller.queue(id) != nullptr ? 1U : 0U;
     }
-    return {{"nqn", controller.subsystem().nqn()}, {"controller", controller.id()},
-            {"host", controller.host().nqn},       {"io_queues", queues},
-            {"ready", controller.ready()},         {"keep_alive_ms", controller.keep_alive()},
+    const nvmeof::Queue* const admin = controller.queue(0);
+    return {{"nqn", controller.subsystem().nqn()},
+            {"controller", controller.id()},
+            {"address", admin == nullptr ? "" : address_of(admin->target())},
+            {"host", controller.host().nqn},
+            {"io_queues", queues},
+            {"ready", controller.ready()},
+            {"keep_alive_ms", controller.keep_alive()},
             {"errors", controller.errors.count()}};
 }
 
 json list(const NvmeofTargets& targets) {
     json spaces = json::array();
+    json paths = json::array();
     json controllers = json::array();
+    const auto add_controllers = [&controllers](const Subsystem& subsystem) {
+        for (const auto& controller : subsystem.controllers()) {
+            controllers.push_back(row_of(*controller));
+        }
+    };
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const nvmeof::Target& target = targets.target(i);
+        paths.push_back(row_of(target));
+        add_controllers(target.discovery());
+        if (target.further_path()) {
+            continue;
+        }
+        add_controllers(target.nvm());
         for (const auto& space : target.nvm().namespaces()) {
             if (space != nullptr) {
                 spaces.push_back(row_of(target.nvm(), *space));
             }
         }
-        for (const Subsystem* subsystem : {&target.nvm(), &target.discovery()}) {
-            for (const auto& controller : subsystem->controllers()) {
-                controllers.push_back(row_of(*controller));
-            }
-        }
     }
-    return {{"namespaces", std::move(spaces)}, {"controllers", std::move(controllers)}};
+    return {{"namespaces", std::move(spaces)},
+            {"paths", std::move(paths)},
+            {"controllers", std::move(controllers)}};
 }
 
 Error missing(const char* name) {
@@ -82,10 +120,13 @@ std::variant<Subsystem*, Error> subsystem_of(NvmeofTargets& targets, const Call&
         return Error{Errc::Unsupported, "this server has no NVMe-oF target"};
     }
     if (!nqn.value()) {
-        if (targets.size() > 1) {
-            return Error{Errc::InvalidArgument, "there are several targets: name one with 'nqn'"};
+        Subsystem* const only = &targets.target(0).nvm();
+        for (std::size_t i = 1; i < targets.size(); ++i) {
+            if (&targets.target(i).nvm() != only) {
+                return Error{Errc::InvalidArgument, "there are several targets: name one with 'nqn'"};
+            }
         }
-        return &targets.target(0).nvm();
+        return only;
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
         if (targets.target(i).nvm().nqn() == *nqn.value()) {
@@ -195,6 +236,31 @@ Answer resize(NvmeofTargets& targets, const Call& call) {
     return json{{"nqn", std::get<Subsystem*>(found)->nqn()}, {"nsid", nsid.value()}, {"bytes", size.value()}};
 }
 
+Answer set_access(NvmeofTargets& targets, const Call& call) {
+    const auto address = call.text("address");
+    const auto word = call.text("state");
+    if (!address || !word) {
+        return !address ? address.error() : word.error();
+    }
+    if (!address.value() || !word.value()) {
+        return missing(!address.value() ? "address" : "state");
+    }
+    const auto state = parse_ana(*word.value());
+    if (!state) {
+        return state.error();
+    }
+    const auto wanted = net::IpAddress::parse(*address.value());
+    for (std::size_t i = 0; wanted && i < targets.size(); ++i) {
+        nvmeof::Target& target = targets.target(i);
+        if (has_address(target, *wanted)) {
+            target.set_access(state.value());
+            return row_of(target);
+        }
+    }
+    return Error{Errc::InvalidArgument,
+                 fmt::format("no NVMe-oF target has the address '{}'", *address.value())};
+}
+
 }  // namespace
 
 void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
@@ -204,6 +270,8 @@ void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
     commands.add("nvme-remove", {"nqn", "nsid"}, [&targets](Call& call) { return remove(targets, call); });
     commands.add("nvme-resize", {"nqn", "nsid", "size"},
                  [&targets](Call& call) { return resize(targets, call); });
+    commands.add("nvme-ana", {"address", "state"},
+                 [&targets](Call& call) { return set_access(targets, call); });
 }
 
 }  // namespace ernic::app

@@ -66,6 +66,27 @@ TEST_F(NvmeofControl, NamespacesComeGrowAndGo) {
     EXPECT_EQ(spaces[1].at("bytes"), 4U << 20U);
 }
 
+TEST_F(NvmeofControl, PathsOfOneSubsystemAreListedAndSet) {
+    open({"nvmeof:path-of=nvmet-test,ip=10.0.0.9,ana=non-optimized", "nvmeof:size=1M"});
+    json all = result("nvme-list");
+    EXPECT_EQ(all.at("namespaces").size(), 1U) << "they share it";
+    ASSERT_EQ(all.at("paths").size(), 2U);
+    EXPECT_EQ(all.at("paths")[0].at("address"), "10.0.0.9");
+    EXPECT_EQ(all.at("paths")[0].at("ana"), "non-optimized");
+    EXPECT_EQ(all.at("paths")[1].at("ana"), "optimized");
+    EXPECT_EQ(result("nvme-ana", {{"address", "10.0.0.9"}, {"state", "inaccessible"}}).at("ana"),
+              "inaccessible");
+    EXPECT_EQ(result("nvme-list").at("paths")[0].at("ana"), "inaccessible");
+    EXPECT_EQ(result("nvme-add", {{"size", "64K"}}).at("nsid"), 2) << "there is only one subsystem";
+
+    EXPECT_THAT(error("nvme-ana", {{"address", "10.0.0.8"}, {"state", "change"}}), HasSubstr("'10.0.0.8'"));
+    EXPECT_THAT(error("nvme-ana", {{"address", "x"}, {"state", "change"}}), HasSubstr("'x'"));
+    EXPECT_THAT(error("nvme-ana", {{"address", "10.0.0.9"}, {"state", "optimised"}}),
+                HasSubstr("did you mean 'optimized'?"));
+    EXPECT_THAT(error("nvme-ana", {{"address", "10.0.0.9"}}), HasSubstr("'state' is missing"));
+    EXPECT_THAT(error("nvme-ana", {{"state", "change"}}), HasSubstr("'address' is missing"));
+}
+
 TEST_F(NvmeofControl, ANewNamespaceIsNotTakenForTheOneThatHadItsNumber) {
     open({"nvmeof:size=1M"});
     const auto uuid = [this] {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/ana_words.hpp"
 #include "app/host_spec.hpp"
 #include "app/spec_items.hpp"
 #include "base/number.hpp"
@@ -26,10 +27,12 @@ using nvmeof::TargetConfig;
 using wire::nvme::IoOpcode;
 
 constexpr std::string_view kWhat = "nvmeof";
-constexpr std::array<std::string_view, 23> kKeys = {
-    "ip",       "port",    "nqn",    "size",  "bs",     "file", "nsid",   "ro",
-    "truncate", "ns",      "queues", "model", "serial", "mdts", "inline", "hosts",
-    "auth",     "latency", "iops",   "fault", "gw",     "mac",  "mtu"};
+constexpr std::array<std::string_view, 25> kKeys = {
+    "ip",   "port",   "nqn",   "size",   "bs",   "file",   "nsid",   "ro",   "truncate",
+    "ns",   "queues", "model", "serial", "mdts", "inline", "hosts",  "auth", "latency",
+    "iops", "fault",  "gw",    "mac",    "mtu",  "ana",    "path-of"};
+/// What a further path may have of its own.
+constexpr std::array<std::string_view, 7> kPathKeys = {"path-of", "ip", "port", "ana", "gw", "mac", "mtu"};
 constexpr std::array<std::string_view, 4> kRepeatable = {"ip", "ns", "hosts", "fault"};
 constexpr std::array<std::string_view, 2> kFlags = {"ro", "truncate"};
 constexpr std::array<std::string_view, 6> kNamespaceKeys = {"size", "bs", "file", "nsid", "ro", "truncate"};
@@ -300,6 +303,13 @@ std::optional<Error> apply(const SpecItem& item, TargetConfig& config) {
         config.nqn = item.value;
         return check_nqn(item.key, item.value);
     }
+    if (item.key == "path-of") {
+        config.path_of = item.value;
+        return check_nqn(item.key, item.value);
+    }
+    if (item.key == "ana") {
+        return store(parse_ana(item.value), config.access);
+    }
     if (item.key == "hosts") {
         if (config.hosts.size() == kMostHosts) {
             return invalid(fmt::format("more than {} hosts for one nvmeof target", kMostHosts));
@@ -356,6 +366,23 @@ std::optional<Error> number_namespaces(std::vector<NamespaceDraft>& drafts, Targ
     return std::nullopt;
 }
 
+/// A further path brings nothing along but its place.
+std::optional<Error> check_path(const std::vector<SpecItem>& items, const TargetConfig& config) {
+    for (const SpecItem& item : items) {
+        if (std::find(kPathKeys.begin(), kPathKeys.end(), item.key) == kPathKeys.end()) {
+            return invalid(fmt::format(
+                "nvmeof option '{}' belongs to the target '{}' and not to a path to it: leave it out",
+                item.key, config.path_of));
+        }
+    }
+    if (!config.host.ipv4 && config.host.ipv6.empty()) {
+        return invalid(
+            "nvmeof option 'path-of' needs an address of its own: write for example "
+            "'path-of=nvmet-test,ip=192.168.200.2'");
+    }
+    return check_host(kWhat, "'nvmeof:path-of=nvmet-test,ip=192.168.200.2'", config.host);
+}
+
 }  // namespace
 
 Result<TargetConfig> parse_nvmeof(std::string_view text) {
@@ -384,6 +411,12 @@ Result<TargetConfig> parse_nvmeof(std::string_view text) {
         if (problem) {
             return *problem;
         }
+    }
+    if (!config.path_of.empty()) {
+        if (auto problem = check_path(items.value(), config)) {
+            return *problem;
+        }
+        return config;
     }
     if (first_given || drafts.empty()) {
         drafts.insert(drafts.begin(), first);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "app/nvmeof_targets.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/sandbox.hpp"
@@ -39,17 +40,35 @@ NvmeofTargets::~NvmeofTargets() = default;
 Result<std::unique_ptr<NvmeofTargets>> NvmeofTargets::open(EventLoop& loop, const ServiceOptions& options,
                                                            const log::Logger& log) {
     std::unique_ptr<NvmeofTargets> all(new NvmeofTargets(loop, log));
+    std::vector<const nvmeof::TargetConfig*> configs;
     for (const TargetSpec& spec : options.targets) {
-        if (!spec.nvmeof) {
-            continue;
+        if (spec.nvmeof) {
+            configs.push_back(&*spec.nvmeof);
         }
-        auto target = nvmeof::Target::make(*spec.nvmeof, all->runtime_, all->directory_);
-        if (!target) {
-            return target.error();
+    }
+    all->targets_.resize(configs.size());
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        if (configs[i]->path_of.empty()) {
+            auto target = nvmeof::Target::make(*configs[i], all->runtime_, all->directory_);
+            if (!target) {
+                return target.error();
+            }
+            all->targets_[i] = std::move(target.value());
         }
-        all->targets_.push_back(std::move(target.value()));
+    }
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        if (!configs[i]->path_of.empty()) {
+            all->targets_[i] = nvmeof::Target::make_path(*configs[i], all->owner_of(configs[i]->path_of),
+                                                         all->runtime_, all->directory_);
+        }
     }
     return all;
+}
+
+const nvmeof::Target& NvmeofTargets::owner_of(const std::string& nqn) const {
+    return **std::find_if(targets_.begin(), targets_.end(), [&nqn](const auto& target) {
+        return target != nullptr && !target->further_path() && target->nvm().nqn() == nqn;
+    });
 }
 
 NvmeofTargets::Place::Place(net::stack::Stack& stack, net::FramePort& port, net::Segment& segment,

@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "app/service_options.hpp"
@@ -56,6 +57,8 @@ class NvmeofTargets {
     };
 
     NvmeofTargets(EventLoop& loop, const log::Logger& log);
+    /// Precondition: there is one (parse_services() has looked).
+    [[nodiscard]] const nvmeof::Target& owner_of(const std::string& nqn) const;
 
     EventLoop& loop_;
     log::Logger log_;

@@ -168,7 +168,8 @@ TEST(ParseOptions, RefusesBadValuesWithTheSentenceOfTheValue) {
 }
 
 TEST(ParseOptions, RefusesAnNvmeTargetThatNoCommandCouldReachWhole) {
-    EXPECT_THAT(refused({"-b", "none", "--target", "nvmeof:size=1M"}), HasSubstr("choose backend 'loopback'"));
+    EXPECT_THAT(refused({"-b", "none", "--target", "nvmeof:size=1M"}),
+                HasSubstr("choose backend 'loopback'"));
     EXPECT_THAT(refused({"-b", "loopback:mode=zeros", "--target", "nvmeof:size=1M"}), HasSubstr("mode=.."));
     EXPECT_TRUE(accepted({"--target", "nvmeof:size=1M"}).services.has(TargetSpec::Kind::Nvmeof));
 }

@@ -42,6 +42,14 @@ class Uniqueness {
         nqns_.push_back(nqn);
         return std::nullopt;
     }
+    [[nodiscard]] std::optional<Error> find_nqn(const std::string& nqn) const {
+        if (std::find(nqns_.begin(), nqns_.end(), nqn) == nqns_.end()) {
+            return invalid(fmt::format(
+                "nvmeof option path-of names '{0}', which no target has: add '--target nvmeof:nqn={0}'",
+                nqn));
+        }
+        return std::nullopt;
+    }
 
   private:
     std::vector<wire::MacAddress> macs_;
@@ -67,13 +75,20 @@ std::optional<Error> check(ServiceOptions& options, const wire::MacAddress& card
         add_mac(target.host.mac, fmt::format("target{}", ++number));
         if (target.nvmeof) {
             target.nvmeof->host.mac = target.host.mac;
-            problem = problem ? problem : used.add_nqn(target.nvmeof->nqn);
+            if (target.nvmeof->path_of.empty()) {
+                problem = problem ? problem : used.add_nqn(target.nvmeof->nqn);
+            }
         }
         if (target.host.ipv4) {
             problem = problem ? problem : used.add(target.host.ipv4->address);
         }
         for (const net::IpPrefix& prefix : target.host.ipv6) {
             problem = problem ? problem : used.add(prefix.address);
+        }
+    }
+    for (const TargetSpec& target : options.targets) {
+        if (target.nvmeof && !target.nvmeof->path_of.empty()) {
+            problem = problem ? problem : used.find_nqn(target.nvmeof->path_of);
         }
     }
     if (options.dhcp) {

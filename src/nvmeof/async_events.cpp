@@ -27,6 +27,7 @@ constexpr std::array<Telling, AsyncEvents::kKinds> kTellings{{
     {nvme::event::kNotice, nvme::event::kNoticeDiscovery, nvme::LogPage::Discovery,
      nvme::event::kEnableDiscovery},
     {nvme::event::kCommandSet, nvme::event::kReservationLog, nvme::LogPage::ReservationNotices, 0},
+    {nvme::event::kNotice, nvme::event::kNoticeAna, nvme::LogPage::Ana, nvme::event::kEnableAna},
 }};
 
 constexpr std::uint8_t bit(std::size_t kind) {

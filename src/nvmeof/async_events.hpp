@@ -16,8 +16,8 @@ class Command;
 /// Thread: device.
 class AsyncEvents {
   public:
-    enum class Kind : std::uint8_t { Namespaces, Discovery, Reservation };
-    static constexpr std::size_t kKinds = 3;
+    enum class Kind : std::uint8_t { Namespaces, Discovery, Reservation, Access };
+    static constexpr std::size_t kKinds = 4;
 
     /// Holds `command`, or answers it at once, with an event or because there are too many.
     void request(Command& command);

@@ -24,6 +24,7 @@ bool retry_may_help(nvme::Status status) {
         case nvme::Status::TransientTransport:
         case nvme::Status::NamespaceNotReady:
         case nvme::Status::ConnectBusy:
+        case nvme::Status::AnaPersistentLoss:
         case nvme::Status::AnaInaccessible:
         case nvme::Status::AnaTransition:
             return true;

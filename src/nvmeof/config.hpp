@@ -12,6 +12,7 @@
 #include "net/stack/host.hpp"
 #include "nvmeof/limits.hpp"
 #include "wire/nvme.hpp"
+#include "wire/nvme_log.hpp"
 
 /// What one target is made of: complete, checked and typed. app/nvmeof_spec reads it from the command line;
 /// docs/nvmeof.md says what each option means.
@@ -72,6 +73,12 @@ struct TargetConfig {
     static constexpr std::uint32_t kLeastTransfer = 8192;
     static constexpr std::uint32_t kMostTransfer = kMaxTransfer;
     static constexpr std::uint32_t kMostInline = kMaxInCapsule;
+
+    /// NQN of the target whose subsystem this one is a further path to; empty: it has its own. A path takes
+    /// everything but its addresses, port and ANA state from there.
+    std::string path_of;
+    /// How good this way to the subsystem is.
+    wire::nvme::AnaState access = wire::nvme::AnaState::Optimized;
 
     /// Its addresses; `mac` is zero until somebody has chosen one.
     net::stack::HostConfig host;

@@ -36,10 +36,11 @@ bool acceptable(std::uint32_t configuration) {
 
 }  // namespace
 
-Controller::Controller(Runtime& runtime, Subsystem& subsystem, std::uint16_t id, HostIdentity host,
-                       std::uint32_t keep_alive)
+Controller::Controller(Runtime& runtime, Subsystem& subsystem, const Path& path, std::uint16_t id,
+                       HostIdentity host, std::uint32_t keep_alive)
     : runtime_(runtime),
       subsystem_(subsystem),
+      path_(path),
       id_(id),
       host_(std::move(host)),
       granted_queues_(subsystem.max_io_queues()),

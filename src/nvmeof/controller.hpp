@@ -16,6 +16,7 @@
 #include "nvmeof/dhchap.hpp"
 #include "nvmeof/error_log.hpp"
 #include "nvmeof/limits.hpp"
+#include "nvmeof/path.hpp"
 #include "nvmeof/runtime.hpp"
 #include "wire/nvme.hpp"
 
@@ -51,8 +52,9 @@ struct Features {
 /// queue, and ended with it. Thread: device.
 class Controller {
   public:
-    /// `keep_alive` in milliseconds; 0: the host may be silent for ever.
-    Controller(Runtime& runtime, Subsystem& subsystem, std::uint16_t id, HostIdentity host,
+    /// `path` is the way by which the host has come. `keep_alive` in milliseconds; 0: the host may be silent
+    /// for ever.
+    Controller(Runtime& runtime, Subsystem& subsystem, const Path& path, std::uint16_t id, HostIdentity host,
                std::uint32_t keep_alive);
     ~Controller();
     Controller(const Controller&) = delete;
@@ -60,6 +62,7 @@ class Controller {
 
     [[nodiscard]] std::uint16_t id() const { return id_; }
     [[nodiscard]] Subsystem& subsystem() const { return subsystem_; }
+    [[nodiscard]] const Path& path() const { return path_; }
     [[nodiscard]] Runtime& runtime() const { return runtime_; }
     [[nodiscard]] const HostIdentity& host() const { return host_; }
 
@@ -125,6 +128,7 @@ class Controller {
 
     Runtime& runtime_;
     Subsystem& subsystem_;
+    const Path& path_;
     std::uint16_t id_;
     HostIdentity host_;
     std::uint32_t configuration_ = 0;

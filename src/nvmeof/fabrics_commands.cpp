@@ -85,7 +85,8 @@ void connect_admin(Command& command, const ConnectFields& fields, Subsystem& sub
             return refuse(command, Status::ConnectHost, kHostField);
         }
     }
-    const auto controller = subsystem.make_controller(std::move(host), keep_alive);
+    const auto controller =
+        subsystem.make_controller(command.queue().target().path(), std::move(host), keep_alive);
     if (controller == nullptr) {
         return refuse(command, Status::ConnectBusy);
     }
@@ -102,9 +103,11 @@ void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsys
     if (controller == nullptr || !(controller->host() == host)) {
         return refuse(command, Status::ConnectParameters, kControllerField);
     }
-    // Names of hosts are what they say they are; a controller is not for a third who has heard of it.
+    // Names of hosts are what they say they are; a controller is not for a third who has heard of it. And all
+    // queues of a controller come by one path.
     const Queue* const admin = controller->queue(0);
-    if (admin == nullptr || !(admin->peer() == command.queue().peer())) {
+    if (admin == nullptr || !(admin->peer() == command.queue().peer()) ||
+        &admin->target() != &command.queue().target()) {
         return refuse(command, Status::ConnectParameters, kControllerField);
     }
     if (fields.queue_id > controller->granted_queues() || controller->queue(fields.queue_id) != nullptr) {

@@ -6,6 +6,7 @@
 
 #include "nvmeof/controller.hpp"
 #include "nvmeof/namespace.hpp"
+#include "nvmeof/path.hpp"
 #include "nvmeof/subsystem.hpp"
 #include "nvmeof/transport.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr std::uint16_t kCapsuleUnit = 16;
 constexpr std::uint32_t kPage = 4096;
+/// A host waits at most so long in the state "change" before it gives the path up.
+constexpr std::uint8_t kAnaTransitionSeconds = 10;
 /// All six types of reservations, and keys may be ignored as of 1.3 (RESCAP).
 constexpr std::uint8_t kReservationTypes = 0xfe;
 
@@ -27,9 +30,13 @@ std::uint8_t reservation_abilities(const Namespace& space) {
 
 void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem) {
     using Data = nvme::IdentifyController;
-    data.multi_path = Data::kMultiPort | Data::kMultiController;
+    data.multi_path = Data::kMultiPort | Data::kMultiController | Data::kAna;
+    data.ana_transition_seconds = kAnaTransitionSeconds;
+    data.ana_capabilities = Data::kAnaAllStates | Data::kAnaGroupStays;
+    data.ana_group_max.set(kAnaGroup);
+    data.ana_groups.set(kAnaGroup);
     data.controller_type = Data::kTypeIo;
-    data.optional_events.set(nvme::event::kEnableNamespaces);
+    data.optional_events.set(nvme::event::kEnableNamespaces | nvme::event::kEnableAna);
     data.log_attributes =
         Data::kLogSmartPerNamespace | Data::kLogEffects | Data::kLogExtended | Data::kLogSupportedPages;
     std::uint64_t capacity = 0;
@@ -105,6 +112,7 @@ nvme::IdentifyNamespace identify_namespace(const Namespace& space) {
     data.used.set(space.blocks());
     data.features = Data::kPreferredSizes;
     data.multi_path = Data::kShared;
+    data.ana_group.set(kAnaGroup);
     data.reservations = reservation_abilities(space);
     data.deallocation = Data::kReadsZeroes;
     data.capacity_bytes[0].set(space.store().size());
@@ -129,6 +137,7 @@ nvme::IdentifyIndependentNamespace identify_independent(const Namespace& space) 
     Data data{};
     data.features = space.store().volatile_cache() ? 0 : Data::kNoWriteCache;
     data.multi_path = nvme::IdentifyNamespace::kShared;
+    data.ana_group.set(kAnaGroup);
     data.reservations = reservation_abilities(space);
     data.attributes = space.writable() ? 0 : nvme::IdentifyNamespace::kWriteProtected;
     data.status = Data::kReady;

@@ -224,7 +224,11 @@ void start_io(Command& command) {
     if (command.queue().fused_first != nullptr && fuse != nvme::SubmissionEntry::kFuseSecond) {
         command.queue().fused_first->finish(Status::FusedMissing);
     }
-    if (const Status status = command.parse_data(); status != Status::Success) {
+    Status status = command.parse_data();
+    if (status == Status::Success) {
+        status = command.controller().path().access();
+    }
+    if (status != Status::Success) {
         if (command.queue().fused_first != nullptr) {
             command.queue().fused_first->finish(Status::FusedFailed);
         }

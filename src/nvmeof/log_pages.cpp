@@ -101,6 +101,30 @@ void changed_namespaces(Controller& controller, LogWindow& log) {
     log.add(bytes_of(list));
 }
 
+/// `groups_only`: without the ids of the namespaces.
+void access(const Controller& controller, bool groups_only, LogWindow& log) {
+    const Path& path = controller.path();
+    nvme::AnaHeader header{};
+    header.change_count.set(path.changes());
+    header.groups.set(1);
+    log.add(bytes_of(header));
+    std::vector<le32> ids;
+    for (const auto& space : controller.subsystem().namespaces()) {
+        if (space != nullptr && !groups_only) {
+            ids.emplace_back(space->id());
+        }
+    }
+    nvme::AnaGroup group{};
+    group.id.set(kAnaGroup);
+    group.namespaces.set(static_cast<std::uint32_t>(ids.size()));
+    group.change_count.set(path.changes());
+    group.state = path.state();
+    log.add(bytes_of(group));
+    for (const le32& id : ids) {
+        log.add(bytes_of(id));
+    }
+}
+
 void supported_pages(bool discovery, LogWindow& log) {
     constexpr std::uint32_t kSupported = 0x3;  // with offsets
     std::array<le32, 256> list{};
@@ -113,7 +137,7 @@ void supported_pages(bool discovery, LogWindow& log) {
     } else {
         for (const LogPage page :
              {LogPage::FirmwareSlots, LogPage::ChangedNamespaces, LogPage::CommandEffects,
-              LogPage::FeatureEffects, LogPage::ReservationNotices}) {
+              LogPage::FeatureEffects, LogPage::ReservationNotices, LogPage::Ana}) {
             add(page);
         }
     }
@@ -157,6 +181,9 @@ bool write_page(Command& command, const Request& request, LogWindow& log) {
             return true;
         case LogPage::ReservationNotices:
             log.add(bytes_of(controller.reservation_notice()));
+            return true;
+        case LogPage::Ana:
+            access(controller, (request.specific & nvme::AnaGroup::kGroupsOnly) != 0, log);
             return true;
         case LogPage::FeatureEffects:
             log.add(bytes_of(feature_effects()));

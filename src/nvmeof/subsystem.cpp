@@ -109,7 +109,16 @@ void Subsystem::changed(std::uint32_t nsid) {
     }
 }
 
-std::shared_ptr<Controller> Subsystem::make_controller(HostIdentity host, std::uint32_t keep_alive) {
+void Subsystem::changed(const Path& path) {
+    for (const auto& controller : controllers_) {
+        if (&controller->path() == &path) {
+            controller->events.raise(AsyncEvents::Kind::Access);
+        }
+    }
+}
+
+std::shared_ptr<Controller> Subsystem::make_controller(const Path& path, HostIdentity host,
+                                                       std::uint32_t keep_alive) {
     if (controllers_.size() >= kMaxControllers) {
         return nullptr;
     }
@@ -119,7 +128,7 @@ std::shared_ptr<Controller> Subsystem::make_controller(HostIdentity host, std::u
                                : static_cast<std::uint16_t>(last_controller_ + 1U);
     } while (controller(last_controller_) != nullptr);
     controllers_.push_back(
-        std::make_shared<Controller>(runtime_, *this, last_controller_, std::move(host), keep_alive));
+        std::make_shared<Controller>(runtime_, *this, path, last_controller_, std::move(host), keep_alive));
     return controllers_.back();
 }
 

@@ -64,9 +64,12 @@ class Subsystem {
     Status resize(std::uint32_t nsid, std::uint64_t bytes);
     /// Tells all hosts that something about the namespace has changed.
     void changed(std::uint32_t nsid);
+    /// Tells those hosts that have come by `path` that its state has changed.
+    void changed(const Path& path);
 
     /// Fails: null when there are too many.
-    std::shared_ptr<Controller> make_controller(HostIdentity host, std::uint32_t keep_alive);
+    std::shared_ptr<Controller> make_controller(const Path& path, HostIdentity host,
+                                                std::uint32_t keep_alive);
     [[nodiscard]] std::shared_ptr<Controller> controller(std::uint16_t id) const;
     [[nodiscard]] const std::vector<std::shared_ptr<Controller>>& controllers() const { return controllers_; }
     /// The controller's admin queue is gone.

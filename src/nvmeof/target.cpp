@@ -15,9 +15,20 @@ Result<std::unique_ptr<Target>> Target::make(const TargetConfig& config, Runtime
     return std::unique_ptr<Target>(new Target(config, runtime, directory, std::move(*nvm)));
 }
 
+std::unique_ptr<Target> Target::make_path(const TargetConfig& config, const Target& other, Runtime& runtime,
+                                          Directory& directory) {
+    TargetConfig merged = other.config_;
+    merged.host = config.host;
+    merged.port = config.port;
+    merged.access = config.access;
+    merged.path_of = other.config_.nqn;
+    return std::unique_ptr<Target>(new Target(merged, runtime, directory, other.nvm_));
+}
+
 Target::Target(const TargetConfig& config, Runtime& runtime, Directory& directory,
-               std::unique_ptr<Subsystem> nvm)
+               std::shared_ptr<Subsystem> nvm)
     : config_(config),
+      path_(config.access),
       runtime_(runtime),
       directory_(directory),
       nvm_(std::move(nvm)),
@@ -66,6 +77,13 @@ Subsystem* Target::subsystem(const std::string& nqn) const {
         }
     }
     return nullptr;
+}
+
+void Target::set_access(wire::nvme::AnaState state) {
+    if (state != path_.state()) {
+        path_.set(state);
+        nvm_->changed(path_);
+    }
 }
 
 void Target::ended() {

@@ -11,6 +11,7 @@
 #include "metrics/registry.hpp"
 #include "nvmeof/config.hpp"
 #include "nvmeof/directory.hpp"
+#include "nvmeof/path.hpp"
 #include "nvmeof/queue.hpp"
 #include "nvmeof/runtime.hpp"
 #include "nvmeof/subsystem.hpp"
@@ -19,13 +20,17 @@
 namespace ernic::nvmeof {
 
 /// One NVM subsystem and a discovery subsystem behind one address: takes the queues that the transport has
-/// connected and owns all controllers. Thread: device.
+/// connected. Several can be paths to one NVM subsystem, which they share. Thread: device.
 class Target final : public Acceptor, public Work {
   public:
     /// `runtime` and `directory`, which the discovery log is made from, must outlive the target. Fails: one
     /// sentence about the namespace that cannot be had.
     static Result<std::unique_ptr<Target>> make(const TargetConfig& config, Runtime& runtime,
                                                 Directory& directory);
+    /// A further path to the subsystem of `other`. Of `config` its address, port and ANA state count.
+    /// `runtime` and `directory` as above.
+    static std::unique_ptr<Target> make_path(const TargetConfig& config, const Target& other,
+                                             Runtime& runtime, Directory& directory);
     ~Target() override;
 
     std::optional<Grant> consider(const QueueRequest& request) override;
@@ -33,6 +38,11 @@ class Target final : public Acceptor, public Work {
 
     [[nodiscard]] const TargetConfig& config() const { return config_; }
     [[nodiscard]] Subsystem& nvm() const { return *nvm_; }
+    [[nodiscard]] const Path& path() const { return path_; }
+    /// It shares its subsystem with the target that was there first.
+    [[nodiscard]] bool further_path() const { return !config_.path_of.empty(); }
+    /// Changes the ANA state and tells all hosts that have come this way.
+    void set_access(wire::nvme::AnaState state);
     [[nodiscard]] Subsystem& discovery() const { return *discovery_; }
     [[nodiscard]] const Directory& directory() const { return directory_; }
     /// Null when there is none of this name here.
@@ -47,14 +57,15 @@ class Target final : public Acceptor, public Work {
 
   private:
     Target(const TargetConfig& config, Runtime& runtime, Directory& directory,
-           std::unique_ptr<Subsystem> nvm);
+           std::shared_ptr<Subsystem> nvm);
     [[nodiscard]] Grant grant(const QueueRequest& request) const;
     [[nodiscard]] static std::uint64_t capsule_memory(const Grant& grant);
 
     TargetConfig config_;
+    Path path_;
     Runtime& runtime_;
     Directory& directory_;
-    std::unique_ptr<Subsystem> nvm_;
+    std::shared_ptr<Subsystem> nvm_;
     std::unique_ptr<Subsystem> discovery_;
     struct Connection {
         std::unique_ptr<Queue> queue;

@@ -141,6 +141,7 @@ enum class Status : std::uint16_t {
     WriteFault = 0x280,
     UnrecoveredRead = 0x281,
     CompareFailure = 0x285,
+    AnaPersistentLoss = 0x301,
     AnaInaccessible = 0x302,
     AnaTransition = 0x303,
 };
@@ -264,6 +265,7 @@ namespace event {
 inline constexpr std::uint8_t kNotice = 2;
 inline constexpr std::uint8_t kCommandSet = 6;
 inline constexpr std::uint8_t kNoticeNamespaces = 0x00;
+inline constexpr std::uint8_t kNoticeAna = 0x03;
 inline constexpr std::uint8_t kNoticeDiscovery = 0xf0;
 inline constexpr std::uint8_t kReservationLog = 0x00;
 /// Bits of the feature Asynchronous Event Configuration, and of OAES.

@@ -113,6 +113,10 @@ struct IdentifyController {
 
     static constexpr std::uint8_t kMultiPort = 0x01;
     static constexpr std::uint8_t kMultiController = 0x02;
+    static constexpr std::uint8_t kAna = 0x08;
+    /// Of ana_capabilities: all five states are reported, and a namespace keeps its group.
+    static constexpr std::uint8_t kAnaAllStates = 0x1f;
+    static constexpr std::uint8_t kAnaGroupStays = 0x40;
     static constexpr std::uint32_t kHostId128 = 0x01;
     static constexpr std::uint32_t kTrafficBasedKeepAlive = 0x40;
     static constexpr std::uint8_t kTypeIo = 1;

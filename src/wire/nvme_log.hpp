@@ -141,6 +141,35 @@ ERNIC_WIRE_AT(DiscoveryEntry, address, 512);
 ERNIC_WIRE_AT(DiscoveryEntry, queue_pair_type, 768);
 ERNIC_WIRE_AT(DiscoveryEntry, partition, 776);
 
+/// Asymmetric namespace access (Base 8.1.3).
+enum class AnaState : std::uint8_t {
+    Optimized = 0x1,
+    NonOptimized = 0x2,
+    Inaccessible = 0x3,
+    PersistentLoss = 0x4,
+    Change = 0xf,
+};
+
+/// Head of the ANA log, and of each group in it; behind that one the ids of its namespaces.
+struct AnaHeader {
+    le64 change_count;
+    le16 groups;
+    std::array<std::byte, 6> reserved10;
+};
+ERNIC_WIRE(AnaHeader, 16);
+
+struct AnaGroup {
+    le32 id;
+    le32 namespaces;
+    le64 change_count;
+    AnaState state;
+    std::array<std::byte, 15> reserved17;
+
+    /// Log specific field of Get Log Page: no ids of namespaces.
+    static constexpr std::uint8_t kGroupsOnly = 0x01;
+};
+ERNIC_WIRE(AnaGroup, 32);
+
 struct ReservationNotice {
     le64 count;
     std::uint8_t type;

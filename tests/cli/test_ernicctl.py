@@ -135,6 +135,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete("nvme", "add", "64M", "--n"), ["--nsid", "--nqn"])
         self.assertEqual(self.complete("nvme", "add", "64M", "--bs", ""), ["512", "1024", "2048", "4096"])
         self.assertEqual(self.complete("nvme", "resize", "3", "1G", "--nq"), ["--nqn"])
+        self.assertEqual(self.complete("nvme", "ana", "10.0.0.1", "in"), ["inaccessible"])
 
     def test_every_command_is_offered(self):
         help_text = subprocess.run([CTL, "--help"], capture_output=True, text=True, check=True).stdout
@@ -155,6 +156,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("ernicctl fault clear "), ["all"])
         self.assertEqual(complete("ernicctl pcap start /etc/hostn"), ["/etc/hostname"])
         self.assertEqual(complete("ernicctl nvme re"), ["remove", "resize"])
+        self.assertEqual(complete("ernicctl nvme ana 10.0.0.1 in"), ["inaccessible"])
         self.assertEqual(complete("ernicctl nvme add 64M --n"), ["--nqn", "--nsid"])
         self.assertEqual(complete("ernicctl fault add --n"), [])
 

@@ -169,6 +169,11 @@ class Parser {
             number(each, "nsid", "nsid", "Number of the namespace")->required()->type_name("NSID");
         }
         argument(resize, "size", "size", "Its new size, such as 64M")->required()->type_name("SIZE");
+        CLI::App* const ana = command(*nvme, "ana", "Set how good a path is", "nvme-ana");
+        argument(ana, "address", "address", "Address of the path")->required()->type_name("ADDRESS");
+        argument(ana, "state", "state", "optimized, non-optimized, inaccessible, persistent-loss or change")
+            ->required()
+            ->type_name("STATE");
         for (CLI::App* const each : {add, remove, resize}) {
             argument(each, "--nqn", "nqn", "Which target, when there are several")->type_name("NQN");
         }

@@ -51,6 +51,8 @@ TEST(ErnicctlCommandLine, EachCommandIsOneOfTheProtocol) {
     EXPECT_EQ(accepted({"nvme", "resize", "3", "1G", "--nqn", "x"}).arguments,
               (json{{"size", "1G"}, {"nsid", 3}, {"nqn", "x"}}));
     EXPECT_EQ(accepted({"nvme", "remove", "3"}).command, "nvme-remove");
+    EXPECT_EQ(accepted({"nvme", "ana", "10.0.0.1", "change"}).arguments,
+              (json{{"address", "10.0.0.1"}, {"state", "change"}}));
     EXPECT_EQ(accepted({"fault", "clear", "12"}).arguments, (json{{"id", 12}}));
     EXPECT_EQ(accepted({"fault", "clear", "all"}).arguments, (json{{"all", true}}));
     EXPECT_EQ(accepted({"completion", "zsh"}).shell, "zsh");

@@ -29,7 +29,8 @@ _ernicctl() {
         ' pcap start') mapfile -t COMPREPLY < <(compgen -f -- "$word") ; choices='--snaplen' ;;
         ' fault') choices='add list clear' ;;
         ' fault clear') choices='all' ;;
-        ' nvme') choices='list add remove resize' ;;
+        ' nvme') choices='list add remove resize ana' ;;
+        ' nvme ana '*) choices='optimized non-optimized inaccessible persistent-loss change' ;;
         ' nvme add'*) choices='--nsid --bs --nqn' ;;
         ' nvme remove'* | ' nvme resize'*) choices='--nqn' ;;
         ' log-level') choices='none error warn info debug' ;;
@@ -62,7 +63,8 @@ _ernicctl() {
     link) _values state up down ;;
     pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
     fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
-    nvme) _arguments '1:action:(list add remove resize)' '--nsid[number of the namespace]:number:' \
+    nvme) _arguments '1:action:(list add remove resize ana)' '2:which:' \
+      '3:value:(optimized non-optimized inaccessible persistent-loss change)' '--nsid[number of the namespace]:number:' \
       '--bs[bytes of a block]:bytes:(512 1024 2048 4096)' '--nqn[which target]:name:' ;;
     log-level) _values level none error warn info debug ;;
     completion) _values shell bash zsh fish ;;
@@ -86,7 +88,8 @@ complete -c ernicctl -n '__fish_seen_subcommand_from pcap; and __fish_seen_subco
 complete -c ernicctl -n '__fish_seen_subcommand_from pcap' -l snaplen -r -d 'bytes kept of each packet'
 complete -c ernicctl -n '__fish_seen_subcommand_from fault; and not __fish_seen_subcommand_from add list clear' -a 'add list clear'
 complete -c ernicctl -n '__fish_seen_subcommand_from clear' -a all
-complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and not __fish_seen_subcommand_from list add remove resize' -a 'list add remove resize'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and not __fish_seen_subcommand_from list add remove resize ana' -a 'list add remove resize ana'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from ana' -a 'optimized non-optimized inaccessible persistent-loss change'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l nsid -r -d 'number of the namespace'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l bs -r -a '512 1024 2048 4096' -d 'bytes of a block'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add remove resize' -l nqn -r -d 'which target'

@@ -222,8 +222,16 @@ std::string text_of(const std::string& command, const json& result) {
         return table_of(result.value("namespaces", json()),
                         {"nqn", "nsid", "bytes", "block", "medium", "reads", "writes"}, "no namespaces") +
                "\n" +
+               table_of(result.value("paths", json()), {"nqn", "address", "port", "ana", "connections"},
+                        "no paths") +
+               "\n" +
                table_of(result.value("controllers", json()),
-                        {"nqn", "controller", "host", "io_queues", "ready", "errors"}, "no controllers");
+                        {"nqn", "controller", "address", "host", "io_queues", "ready", "errors"},
+                        "no controllers");
+    }
+    if (command == "nvme-ana") {
+        return fmt::format("path {} is {}\n", word(result.value("address", json())),
+                           word(result.value("ana", json())));
     }
     if (command.starts_with("nvme-")) {
         return fmt::format("namespace {} of {}\n", word(result.value("nsid", json())),

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "wire/nvme.hpp"
+#include "wire/nvme_log.hpp"
+
+namespace ernic::nvmeof {
+
+/// All namespaces of a subsystem are in this one ANA group: what differs is by which path they are reached.
+inline constexpr std::uint32_t kAnaGroup = 1;
+
+/// How good one way to a subsystem is (ANA, Base Specification 8.1); all controllers reached by it report the
+/// same. Thread: device.
+class Path {
+  public:
+    explicit Path(wire::nvme::AnaState state) : state_(state) {}
+
+    [[nodiscard]] wire::nvme::AnaState state() const { return state_; }
+    /// Times that it has changed.
+    [[nodiscard]] std::uint64_t changes() const { return changes_; }
+    void set(wire::nvme::AnaState state) {
+        state_ = state;
+        ++changes_;
+    }
+    /// What a command that needs a namespace ends with here.
+    [[nodiscard]] wire::nvme::Status access() const {
+        using wire::nvme::AnaState;
+        using wire::nvme::Status;
+        switch (state_) {
+            case AnaState::Inaccessible:
+                return Status::AnaInaccessible;
+            case AnaState::PersistentLoss:
+                return Status::AnaPersistentLoss;
+            case AnaState::Change:
+                return Status::AnaTransition;
+            default:
+                return Status::Success;
+        }
+    }
+
+  private:
+    wire::nvme::AnaState state_;
+    std::uint64_t changes_ = 0;
+};
+
+}  // namespace ernic::nvmeof
