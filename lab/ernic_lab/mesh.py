@@ -37,7 +37,7 @@ def wait_peers(server, count, timeout=20):
         time.sleep(0.1)
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     server: Server
     guest: Guest

@@ -8,21 +8,30 @@ from .scenario import require
 
 TARGET, GUEST = "192.168.200.1", "192.168.200.2"
 NQN = "nvmet-test"
-HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000001"
-HOST_ID = "00000000-0000-4000-8000-000000000001"
 DISCOVERY_NQN = "nqn.2014-08.org.nvmexpress.discovery"
 
 
-class Initiator:
-    """Brings the guest's card up in the target's subnet and loads the transport."""
+def host_id(number):
+    return f"00000000-0000-4000-8000-{number:012}"
 
-    def __init__(self, guest, address=GUEST):
-        self.guest, self.address = guest, address
+
+def host_nqn(number):
+    return f"nqn.2014-08.org.nvmexpress:uuid:{host_id(number)}"
+
+
+HOST_NQN = host_nqn(1)
+
+
+class Initiator:
+    """Brings the guest's card up in the target's subnet and loads the transport. Its `number` is who it is."""
+
+    def __init__(self, guest, address=GUEST, number=1):
+        self.guest, self.number = guest, number
         self.card = card.bring_up(guest, address)
         guest.check("modprobe -a nvme-rdma ext4", 60)
 
     def identity(self):
-        return f"--hostnqn={HOST_NQN} --hostid={HOST_ID}"
+        return f"--hostnqn={host_nqn(self.number)} --hostid={host_id(self.number)}"
 
     def discover(self, target=TARGET, port=4420, options=""):
         """The discovery log's records."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """NVMe over Fabrics: the stock initiator of a guest against the target in the server."""
+import json
 import time
 
 from ernic_lab import mesh, nvme, pairs
@@ -171,3 +172,57 @@ def nvmeof_guest_dies(lab):
     require(numbers["rdma_cm"]["stale"] == 0, f"a request was stale: {numbers['rdma_cm']}")
     require(server.alive, "the server ended")
     return "; ".join(evidence)
+
+
+@scenario("nvmeof-shared", boot="none", tier="full")
+def nvmeof_shared(lab):
+    """Two guests of a mesh share a namespace: each reads what the other wrote, and reservations say who may write."""
+    target = "10.77.0.100"
+    fabric = mesh.Mesh(lab, extra=("--target", f"nvmeof:size=64M,ip={target}"))
+    one = fabric.start(1)
+    fabric.extra = ()
+    two = fabric.start(2)
+    lab.server = one.server
+    two.wait_peers(1)
+    disks = {}
+    for number, node in ((1, one), (2, two)):
+        host = nvme.Initiator(node.guest, node.address, number)
+        host.connect(target=target)
+        disks[node], = host.disks()
+
+    def write(node, seed, block):
+        """Whether it may."""
+        return node.guest.run(f"head -c 65536 /dev/zero | tr '\\0' {seed} >/tmp/{seed} && "
+                              f"dd if=/tmp/{seed} of={disks[node]} oflag=direct bs=64k seek={block} 2>/dev/null").ok
+
+    def holds(node, seed, block):
+        node.guest.check(f"head -c 65536 /dev/zero | tr '\\0' {seed} >/tmp/{seed} && dd if={disks[node]} iflag=direct "
+                         f"bs=64k skip={block} count=1 2>/dev/null | cmp - /tmp/{seed}")
+
+    def reserve(node, what, options):
+        node.guest.check(f"nvme resv-{what} {disks[node]} {options}")
+
+    require(write(one, "a", 0) and write(two, "b", 1), "a host may not write, and nobody has reserved")
+    holds(one, "b", 1)
+    holds(two, "a", 0)
+
+    write_exclusive = "--rtype=1"
+    reserve(one, "register", "--nrkey=0x11 --rrega=0")
+    reserve(one, "acquire", f"--crkey=0x11 {write_exclusive} --racqa=0")
+    require(write(one, "c", 0) and not write(two, "d", 1), "the reservation does not hold")
+    holds(two, "c", 0)
+    reserve(two, "register", "--nrkey=0x22 --rrega=0")
+    require(not two.guest.run(f"nvme resv-acquire {disks[two]} --crkey=0x22 {write_exclusive} --racqa=0").ok, "two hold it")
+    reserve(two, "acquire", f"--crkey=0x22 --prkey=0x11 {write_exclusive} --racqa=1")
+    require(write(two, "e", 1) and not write(one, "f", 0), "the reservation was not taken over")
+    holds(one, "e", 1)
+    holds(one, "c", 0)
+    report = json.loads(one.guest.check(f"nvme resv-report {disks[one]} --eds -o json"))
+    require(report["regctl"] == 1 and report["rtype"] == 1, f"report {report}")
+    reserve(two, "release", f"--crkey=0x22 {write_exclusive} --rrela=0")
+    require(write(one, "g", 0), "nobody holds it, and a host may not write")
+    holds(two, "g", 0)
+    for node in (one, two):
+        node.guest.check(f"nvme disconnect -n {nvme.NQN}", 60)
+        require(node.server.alive, "a server ended")
+    return "each read what the other wrote; write exclusive held, was preempted and released"
