@@ -248,8 +248,12 @@ class World {
     }
 
     void change() {
+        using nvme::AnaState;
+        constexpr std::array<AnaState, 5> kStates = {AnaState::Optimized, AnaState::NonOptimized,
+                                                     AnaState::Inaccessible, AnaState::PersistentLoss,
+                                                     AnaState::Change};
         Subsystem& subsystem = target_->nvm();
-        switch (input_.u8() % 4U) {
+        switch (input_.u8() % 5U) {
             case 0:
                 subsystem.remove(1 + input_.below(6));
                 break;
@@ -261,6 +265,9 @@ class World {
             }
             case 2:
                 (void)subsystem.resize(1 + input_.below(6), std::uint64_t{input_.u16()} * 512);
+                break;
+            case 3:
+                target_->set_access(input_.pick(kStates));
                 break;
             default:
                 drop(input_.below(kQueues));
