@@ -267,7 +267,7 @@ class World {
                 (void)subsystem.resize(1 + input_.below(6), std::uint64_t{input_.u16()} * 512);
                 break;
             case 3:
-                target_->set_access(input_.pick(kStates));
+                target_->set_ana_state(input_.pick(kStates));
                 break;
             default:
                 drop(input_.below(kQueues));

@@ -125,7 +125,7 @@ def nvmeof_multipath(lab):
         return done[address]
 
     job = guest.spawn(f"fio --name=job --filename={disk} --direct=1 --rw=randrw --bs=4k --ioengine=libaio --iodepth=8 "
-                      "--size=32M --time_based --runtime=30 --verify=crc32c --verify_fatal=1 --output-format=json "
+                      "--size=32M --time_based --runtime=300 --verify=crc32c --verify_fatal=1 --output-format=json "
                       ">/tmp/fio.json 2>&1")
     guest.run("sleep 2")
     evidence = [f"by {first} {moves(first)} I/Os in a second"]
@@ -144,11 +144,13 @@ def nvmeof_multipath(lab):
     server.ctl("nvme", "ana", second, "non-optimized")
     waits_for_state(second, "non-optimized")
     evidence.append(f"and by {first} again {moves(first)}")
-    require(job.running, "fio has ended too early to see what follows")
+    require(job.running, f"fio has ended: {guest.check('tail -c 2000 /tmp/fio.json')}")
     guest.check(f"nvme disconnect -d {controllers[first]}", 60)
     guest.run("sleep 2")
     require(set(path_numbers(guest)) == {second}, f"{path_numbers(guest)}")
-    require(job.wait(90).ok, guest.check("tail -c 2000 /tmp/fio.json"))
+    require(job.running, f"fio has ended: {guest.check('tail -c 2000 /tmp/fio.json')}")
+    guest.check("pkill -INT -o -x fio")
+    job.wait(30)
     text = guest.check("cat /tmp/fio.json")
     done = json.loads(text[text.index("{"):])["jobs"][0]
     require(done["error"] == 0 and done["read"]["total_ios"] > 100, f"fio: {done}")

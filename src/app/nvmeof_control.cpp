@@ -41,22 +41,9 @@ json row_of(const Subsystem& subsystem, const Namespace& space) {
             {"media_errors", space.counters.media_errors.value()}};
 }
 
-/// By which a path is named: the first of its addresses.
-std::string address_of(const nvmeof::Target& target) {
-    const net::stack::HostConfig& host = target.config().host;
-    return host.ipv4 ? host.ipv4->address.to_string() : host.ipv6.front().address.to_string();
-}
-
-bool has_address(const nvmeof::Target& target, const net::IpAddress& address) {
-    const net::stack::HostConfig& host = target.config().host;
-    return (host.ipv4 && host.ipv4->address == address) ||
-           std::any_of(host.ipv6.begin(), host.ipv6.end(),
-                       [&address](const net::IpPrefix& prefix) { return prefix.address == address; });
-}
-
 json row_of(const nvmeof::Target& path) {
     return {{"nqn", path.nvm().nqn()},
-            {"address", address_of(path)},
+            {"address", path.addresses().front().to_string()},
             {"port", path.config().port},
             {"ana", to_string(path.path().state())},
             {"connections", path.connections()}};
@@ -70,7 +57,7 @@ json row_of(const nvmeof::Controller& controller) {
     const nvmeof::Queue* const admin = controller.queue(0);
     return {{"nqn", controller.subsystem().nqn()},
             {"controller", controller.id()},
-            {"address", admin == nullptr ? "" : address_of(admin->target())},
+            {"address", admin == nullptr ? "" : admin->target().addresses().front().to_string()},
             {"host", controller.host().nqn},
             {"io_queues", queues},
             {"ready", controller.ready()},
@@ -123,7 +110,7 @@ std::variant<Subsystem*, Error> subsystem_of(NvmeofTargets& targets, const Call&
         Subsystem* const only = &targets.target(0).nvm();
         for (std::size_t i = 1; i < targets.size(); ++i) {
             if (&targets.target(i).nvm() != only) {
-                return Error{Errc::InvalidArgument, "there are several targets: name one with 'nqn'"};
+                return Error{Errc::InvalidArgument, "there are several subsystems: name one with 'nqn'"};
             }
         }
         return only;
@@ -236,7 +223,7 @@ Answer resize(NvmeofTargets& targets, const Call& call) {
     return json{{"nqn", std::get<Subsystem*>(found)->nqn()}, {"nsid", nsid.value()}, {"bytes", size.value()}};
 }
 
-Answer set_access(NvmeofTargets& targets, const Call& call) {
+Answer set_ana_state(NvmeofTargets& targets, const Call& call) {
     const auto address = call.text("address");
     const auto word = call.text("state");
     if (!address || !word) {
@@ -252,8 +239,9 @@ Answer set_access(NvmeofTargets& targets, const Call& call) {
     const auto wanted = net::IpAddress::parse(*address.value());
     for (std::size_t i = 0; wanted && i < targets.size(); ++i) {
         nvmeof::Target& target = targets.target(i);
-        if (has_address(target, *wanted)) {
-            target.set_access(state.value());
+        const auto addresses = target.addresses();
+        if (std::find(addresses.begin(), addresses.end(), *wanted) != addresses.end()) {
+            target.set_ana_state(state.value());
             return row_of(target);
         }
     }
@@ -271,7 +259,7 @@ void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
     commands.add("nvme-resize", {"nqn", "nsid", "size"},
                  [&targets](Call& call) { return resize(targets, call); });
     commands.add("nvme-ana", {"address", "state"},
-                 [&targets](Call& call) { return set_access(targets, call); });
+                 [&targets](Call& call) { return set_ana_state(targets, call); });
 }
 
 }  // namespace ernic::app

@@ -113,7 +113,7 @@ TEST_F(NvmeofControl, MistakesAreNamed) {
 
 TEST_F(NvmeofControl, OneOfSeveralTargetsIsNamed) {
     open({"nvmeof:ip=10.0.0.1,nqn=a", "nvmeof:ip=10.0.0.2,nqn=b"});
-    EXPECT_THAT(error("nvme-remove", {{"nsid", 1}}), HasSubstr("several targets"));
+    EXPECT_THAT(error("nvme-remove", {{"nsid", 1}}), HasSubstr("several subsystems"));
     EXPECT_EQ(result("nvme-remove", {{"nsid", 1}, {"nqn", "b"}}).at("nqn"), "b");
     EXPECT_EQ(result("nvme-list").at("namespaces").size(), 1U);
 }

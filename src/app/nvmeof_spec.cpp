@@ -308,7 +308,7 @@ std::optional<Error> apply(const SpecItem& item, TargetConfig& config) {
         return check_nqn(item.key, item.value);
     }
     if (item.key == "ana") {
-        return store(parse_ana(item.value), config.access);
+        return store(parse_ana(item.value), config.ana_state);
     }
     if (item.key == "hosts") {
         if (config.hosts.size() == kMostHosts) {

@@ -154,9 +154,9 @@ TEST(ParseNvmeof, APathBringsOnlyItsPlace) {
     const auto path = parse_nvmeof("path-of=nvmet-test,ip=10.0.0.2,port=4421,ana=inaccessible").value();
     EXPECT_EQ(path.path_of, "nvmet-test");
     EXPECT_EQ(path.port, 4421);
-    EXPECT_EQ(path.access, wire::nvme::AnaState::Inaccessible);
+    EXPECT_EQ(path.ana_state, wire::nvme::AnaState::Inaccessible);
     EXPECT_TRUE(path.namespaces.empty());
-    EXPECT_EQ(parse_nvmeof("ana=change").value().access, wire::nvme::AnaState::Change);
+    EXPECT_EQ(parse_nvmeof("ana=change").value().ana_state, wire::nvme::AnaState::Change);
     EXPECT_EQ(refused("path-of=x,ip=10.0.0.2,size=1M"),
               "nvmeof option 'size' belongs to the target 'x' and not to a path to it: leave it out");
     EXPECT_TRUE(refused("path-of=x").starts_with("nvmeof option 'path-of' needs an address of its own"));

@@ -2,6 +2,7 @@
 #include "app/nvmeof_targets.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "app/sandbox.hpp"
@@ -66,9 +67,11 @@ Result<std::unique_ptr<NvmeofTargets>> NvmeofTargets::open(EventLoop& loop, cons
 }
 
 const nvmeof::Target& NvmeofTargets::owner_of(const std::string& nqn) const {
-    return **std::find_if(targets_.begin(), targets_.end(), [&nqn](const auto& target) {
+    const auto owner = std::find_if(targets_.begin(), targets_.end(), [&nqn](const auto& target) {
         return target != nullptr && !target->further_path() && target->nvm().nqn() == nqn;
     });
+    assert(owner != targets_.end());
+    return **owner;
 }
 
 NvmeofTargets::Place::Place(net::stack::Stack& stack, net::FramePort& port, net::Segment& segment,

@@ -26,8 +26,8 @@ namespace ernic::app {
 /// hosts on the segment. Owns: all of them. Thread: the loop's.
 class NvmeofTargets {
   public:
-    /// Opens the media of all targets in `options`. `loop` must outlive this. Fails: one sentence about the
-    /// namespace that cannot be had.
+    /// Opens the media of all targets in `options`, which parse_services() has found to fit together. `loop`
+    /// must outlive this. Fails: one sentence about the namespace that cannot be had.
     static Result<std::unique_ptr<NvmeofTargets>> open(EventLoop& loop, const ServiceOptions& options,
                                                        const log::Logger& log);
     ~NvmeofTargets();

@@ -8,6 +8,7 @@
 #include "app/dhcp_spec.hpp"
 #include "app/option_values.hpp"
 #include "app/spec_items.hpp"
+#include "base/suggest.hpp"
 #include "net/mac_text.hpp"
 
 namespace ernic::app {
@@ -44,9 +45,13 @@ class Uniqueness {
     }
     [[nodiscard]] std::optional<Error> find_nqn(const std::string& nqn) const {
         if (std::find(nqns_.begin(), nqns_.end(), nqn) == nqns_.end()) {
-            return invalid(fmt::format(
-                "nvmeof option path-of names '{0}', which no target has: add '--target nvmeof:nqn={0}'",
-                nqn));
+            return invalid(
+                nqns_.empty()
+                    ? fmt::format("nvmeof option path-of names '{0}', and there is no target: add '--target "
+                                  "nvmeof:nqn={0}'",
+                                  nqn)
+                    : unknown_word("nvmeof target", nqn,
+                                   std::vector<std::string_view>(nqns_.begin(), nqns_.end())));
         }
         return std::nullopt;
     }

@@ -71,11 +71,12 @@ bool Faults::clear(Id id) {
 
 std::size_t Faults::clear_all() {
     const std::size_t count = rules_.size();
+    // First, so that all that is kept back goes on in the order of its times, and of faults that are over,
+    // too.
+    queue_.hurry_all();
     while (!rules_.empty()) {
         clear(rules_.front()->id());
     }
-    // Faults that are over may have kept something back too.
-    queue_.hurry_all();
     return count;
 }
 

@@ -424,6 +424,16 @@ TEST_F(FaultsTest, ClearingAllReleasesWhatFaultsThatAreOverKeepBack) {
     EXPECT_EQ(number("queue_pieces"), 0U);
 }
 
+TEST_F(FaultsTest, ClearingAllKeepsTheOrderOfTimes) {
+    fault("delay=60s,opcode=write");
+    fault("delay=30s,opcode=send");
+    send(1, MessageKind::Write);
+    send(2, MessageKind::Send);
+    faults.clear_all();
+    pass_time(0);
+    EXPECT_EQ(peer.psns, (Numbers{2, 1}));
+}
+
 TEST_F(FaultsTest, ThereIsRoomForSoManyAndNoMore) {
     for (std::size_t i = 0; i < Faults::kMaxFaults; ++i) {
         fault("drop,qp=1");

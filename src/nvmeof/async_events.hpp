@@ -16,7 +16,7 @@ class Command;
 /// Thread: device.
 class AsyncEvents {
   public:
-    enum class Kind : std::uint8_t { Namespaces, Discovery, Reservation, Access };
+    enum class Kind : std::uint8_t { Namespaces, Discovery, Reservation, Ana };
     static constexpr std::size_t kKinds = 4;
 
     /// Holds `command`, or answers it at once, with an event or because there are too many.

@@ -78,7 +78,7 @@ struct TargetConfig {
     /// everything but its addresses, port and ANA state from there.
     std::string path_of;
     /// How good this way to the subsystem is.
-    wire::nvme::AnaState access = wire::nvme::AnaState::Optimized;
+    wire::nvme::AnaState ana_state = wire::nvme::AnaState::Optimized;
 
     /// Its addresses; `mac` is zero until somebody has chosen one.
     net::stack::HostConfig host;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "net/ip_address.hpp"
 #include "nvmeof/identify_data.hpp"
 #include "nvmeof/limits.hpp"
@@ -39,35 +37,24 @@ nvme::DiscoveryEntry entry_of(const Target& target, const net::IpAddress& addres
     return entry;
 }
 
-std::vector<net::IpAddress> addresses_of(const Target& target) {
-    std::vector<net::IpAddress> addresses;
-    if (target.config().host.ipv4) {
-        addresses.push_back(target.config().host.ipv4->address);
-    }
-    for (const net::IpPrefix& prefix : target.config().host.ipv6) {
-        addresses.push_back(prefix.address);
-    }
-    return addresses;
-}
-
 }  // namespace
 
 void discovery_log(const Target& target, LogWindow& log) {
     const Directory& directory = target.directory();
-    std::uint64_t entries = addresses_of(target).size();
+    std::uint64_t entries = target.addresses().size();
     for (const Target* each : directory.targets()) {
-        entries += addresses_of(*each).size();
+        entries += each->addresses().size();
     }
     nvme::DiscoveryHeader header{};
     header.generation.set(directory.generation());
     header.entries.set(entries);
     log.add(bytes_of(header));
     std::uint16_t port_id = 0;
-    for (const net::IpAddress& address : addresses_of(target)) {
+    for (const net::IpAddress& address : target.addresses()) {
         log.add(bytes_of(entry_of(target, address, true, ++port_id)));
     }
     for (const Target* each : directory.targets()) {
-        for (const net::IpAddress& address : addresses_of(*each)) {
+        for (const net::IpAddress& address : each->addresses()) {
             log.add(bytes_of(entry_of(*each, address, false, ++port_id)));
         }
     }

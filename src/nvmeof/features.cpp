@@ -93,6 +93,9 @@ void set_write_protection(Command& command) {
     if (space == nullptr) {
         return command.finish(Status::InvalidNamespace);
     }
+    if (const Status refusal = command.controller().path().refusal(); refusal != Status::Success) {
+        return command.finish(refusal);
+    }
     const std::uint32_t state = command.dword(11) & 0x7U;
     if (state > static_cast<std::uint32_t>(Namespace::Protection::Protected)) {
         return command.finish(Status::FeatureNotChangeable);

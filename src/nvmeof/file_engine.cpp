@@ -73,6 +73,7 @@ bool FileEngine::cancel(StoreOperation& operation) {
 void FileEngine::issue(StoreOperation& operation) {
     FileCall call;
     call.fd = store_of(operation).fd();
+    call.cached = !store_of(operation).direct();
     call.offset = operation.offset;
     call.length = operation.length;
     switch (operation.kind) {

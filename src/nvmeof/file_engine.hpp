@@ -25,6 +25,8 @@ struct FileCall {
     int mode = 0;
     /// Of a read or write.
     mem::SpanList memory;
+    /// The file is read and written through the page cache, which copies.
+    bool cached = false;
 };
 
 /// Does what file stores are asked for without ever blocking the device thread: at most kDepth operations at

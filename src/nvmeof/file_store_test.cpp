@@ -214,6 +214,24 @@ TEST(NvmeofFile, ManyAtOnceComeBackRight) {
     EXPECT_TRUE(machine.same(0, 2 * kMiB, 190 * 4096));
 }
 
+/// Large transfers are left to the kernel's workers where the page cache copies, small ones are not.
+TEST(NvmeofFile, ThePageCacheMayCopyElsewhere) {
+    const std::string path = "/dev/shm/nvmeof_test_" + std::to_string(::getpid());
+    {
+        Machine machine(file_config(path, 4 * kMiB));
+        machine.bring_up();
+        for (const std::uint32_t bytes : {4096U, 32768U, 65536U, kMiB}) {
+            machine.fill(kMiB, bytes, static_cast<std::uint8_t>(bytes >> 12U));
+            EXPECT_EQ(run(machine, Machine::io(IoOpcode::Write, 8, bytes / 512, bytes, kMiB)),
+                      Status::Success);
+            EXPECT_EQ(run(machine, Machine::io(IoOpcode::Read, 8, bytes / 512, bytes, 4 * kMiB)),
+                      Status::Success);
+            EXPECT_TRUE(machine.same(kMiB, 4 * kMiB, bytes)) << bytes;
+        }
+    }
+    ::unlink(path.c_str());
+}
+
 TEST(NvmeofFile, AConnectionMayEndWhileTheFileIsBusy) {
     Folder folder;
     Machine machine(file_config(folder.file("data"), 16U << 20U));

@@ -17,6 +17,9 @@ namespace {
 
 /// Completions handled before others have their turn.
 constexpr unsigned kReaped = 32;
+/// The kernel copies to and from the page cache while it takes a call. More than this is left to its workers,
+/// because the device thread would stand still for longer than handing it over costs.
+constexpr std::uint64_t kCopiedAtOnce = 32768;
 
 Error failed(const char* what, int error) {
     return {Errc::Unsupported, fmt::format("no io_uring ({}: {})", what, std::strerror(error))};
@@ -65,13 +68,15 @@ Status FileUring::open() {
 }
 
 Status FileUring::restrict_to_files() {
-    std::array<io_uring_restriction, 4> allowed{};
+    std::array<io_uring_restriction, 5> allowed{};
     constexpr std::array<std::uint8_t, 4> kOperations = {IORING_OP_READV, IORING_OP_WRITEV, IORING_OP_FSYNC,
                                                          IORING_OP_FALLOCATE};
-    for (std::size_t i = 0; i < allowed.size(); ++i) {
+    for (std::size_t i = 0; i < kOperations.size(); ++i) {
         allowed[i].opcode = IORING_RESTRICTION_SQE_OP;
         allowed[i].sqe_op = kOperations[i];
     }
+    allowed.back().opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
+    allowed.back().sqe_flags = IOSQE_ASYNC;
     // Not by liburing's functions: the library that Debian 12 builds declares them, but does not have them.
     if (syscall(SYS_io_uring_register, ring_.ring_fd, IORING_REGISTER_RESTRICTIONS, allowed.data(),
                 allowed.size()) != 0) {
@@ -118,6 +123,9 @@ void FileUring::submit(const FileCall& call, StoreOperation& operation) {
         case FileCall::Kind::Synchronize:
             io_uring_prep_fsync(entry, call.fd, call.mode != 0 ? 0U : unsigned{IORING_FSYNC_DATASYNC});
             break;
+    }
+    if (call.cached && call.length > kCopiedAtOnce) {
+        entry->flags |= IOSQE_ASYNC;
     }
     io_uring_sqe_set_data64(entry, index);
     hand_over();

@@ -114,7 +114,7 @@ void namespace_structure(Command& command) {
     if (found.space == nullptr) {
         return answer(command, {});
     }
-    answer(command, bytes_of(identify_namespace(*found.space)));
+    answer(command, bytes_of(identify_namespace(*found.space, command.controller().path())));
 }
 
 void nvm_namespace(Command& command) {

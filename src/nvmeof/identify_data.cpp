@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint16_t kCapsuleUnit = 16;
 constexpr std::uint32_t kPage = 4096;
-/// A host waits at most so long in the state "change" before it gives the path up.
+/// What the state "change" should end within; Linux resets a controller that stays in it for twice as long.
 constexpr std::uint8_t kAnaTransitionSeconds = 10;
 /// All six types of reservations, and keys may be ignored as of 1.3 (RESCAP).
 constexpr std::uint8_t kReservationTypes = 0xfe;
@@ -33,8 +33,8 @@ void of_nvm_subsystem(nvme::IdentifyController& data, const Subsystem& subsystem
     data.multi_path = Data::kMultiPort | Data::kMultiController | Data::kAna;
     data.ana_transition_seconds = kAnaTransitionSeconds;
     data.ana_capabilities = Data::kAnaAllStates | Data::kAnaGroupStays;
-    data.ana_group_max.set(kAnaGroup);
-    data.ana_groups.set(kAnaGroup);
+    data.ana_group_max.set(kAnaGroups);
+    data.ana_groups.set(kAnaGroups);
     data.controller_type = Data::kTypeIo;
     data.optional_events.set(nvme::event::kEnableNamespaces | nvme::event::kEnableAna);
     data.log_attributes =
@@ -104,12 +104,14 @@ nvme::IdentifyController identify_controller(const Controller& controller) {
     return data;
 }
 
-nvme::IdentifyNamespace identify_namespace(const Namespace& space) {
+nvme::IdentifyNamespace identify_namespace(const Namespace& space, const Path& path) {
     using Data = nvme::IdentifyNamespace;
     Data data{};
     data.size.set(space.blocks());
     data.capacity.set(space.blocks());
-    data.used.set(space.blocks());
+    using nvme::AnaState;
+    const bool reachable = path.state() != AnaState::Inaccessible && path.state() != AnaState::PersistentLoss;
+    data.used.set(reachable ? space.blocks() : 0);
     data.features = Data::kPreferredSizes;
     data.multi_path = Data::kShared;
     data.ana_group.set(kAnaGroup);

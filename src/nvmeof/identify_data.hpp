@@ -10,11 +10,12 @@ namespace ernic::nvmeof {
 
 class Controller;
 class Namespace;
+class Path;
 
 /// What a controller says of itself (CNS 01h). Thread: device.
 wire::nvme::IdentifyController identify_controller(const Controller& controller);
 /// What it says of a namespace (CNS 00h and 08h). Thread: device.
-wire::nvme::IdentifyNamespace identify_namespace(const Namespace& space);
+wire::nvme::IdentifyNamespace identify_namespace(const Namespace& space, const Path& path);
 wire::nvme::IdentifyIndependentNamespace identify_independent(const Namespace& space);
 
 /// Text in a field of fixed size, as much as fits, with `padding` behind it. Thread: any.

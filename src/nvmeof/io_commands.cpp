@@ -224,13 +224,15 @@ void start_io(Command& command) {
     if (command.queue().fused_first != nullptr && fuse != nvme::SubmissionEntry::kFuseSecond) {
         command.queue().fused_first->finish(Status::FusedMissing);
     }
+    const Status refusal = command.controller().path().refusal();
     Status status = command.parse_data();
     if (status == Status::Success) {
-        status = command.controller().path().access();
+        status = refusal;
     }
     if (status != Status::Success) {
         if (command.queue().fused_first != nullptr) {
-            command.queue().fused_first->finish(Status::FusedFailed);
+            // Both halves may try another path.
+            command.queue().fused_first->finish(refusal == Status::Success ? Status::FusedFailed : refusal);
         }
         return command.finish(status);
     }

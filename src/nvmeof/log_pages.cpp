@@ -102,10 +102,11 @@ void changed_namespaces(Controller& controller, LogWindow& log) {
 }
 
 /// `groups_only`: without the ids of the namespaces.
-void access(const Controller& controller, bool groups_only, LogWindow& log) {
+void ana(const Controller& controller, bool groups_only, LogWindow& log) {
     const Path& path = controller.path();
+    const std::uint64_t changes = path.changes() + controller.subsystem().list_changes();
     nvme::AnaHeader header{};
-    header.change_count.set(path.changes());
+    header.change_count.set(changes);
     header.groups.set(1);
     log.add(bytes_of(header));
     std::vector<le32> ids;
@@ -117,7 +118,7 @@ void access(const Controller& controller, bool groups_only, LogWindow& log) {
     nvme::AnaGroup group{};
     group.id.set(kAnaGroup);
     group.namespaces.set(static_cast<std::uint32_t>(ids.size()));
-    group.change_count.set(path.changes());
+    group.change_count.set(changes);
     group.state = path.state();
     log.add(bytes_of(group));
     for (const le32& id : ids) {
@@ -183,7 +184,7 @@ bool write_page(Command& command, const Request& request, LogWindow& log) {
             log.add(bytes_of(controller.reservation_notice()));
             return true;
         case LogPage::Ana:
-            access(controller, (request.specific & nvme::AnaGroup::kGroupsOnly) != 0, log);
+            ana(controller, (request.specific & nvme::AnaGroup::kGroupsOnly) != 0, log);
             return true;
         case LogPage::FeatureEffects:
             log.add(bytes_of(feature_effects()));

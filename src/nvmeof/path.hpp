@@ -8,8 +8,10 @@
 
 namespace ernic::nvmeof {
 
-/// All namespaces of a subsystem are in this one ANA group: what differs is by which path they are reached.
+/// All namespaces of a subsystem are in one ANA group, this one: what differs is by which path they are
+/// reached.
 inline constexpr std::uint32_t kAnaGroup = 1;
+inline constexpr std::uint32_t kAnaGroups = 1;
 
 /// How good one way to a subsystem is (ANA, Base Specification 8.1); all controllers reached by it report the
 /// same. Thread: device.
@@ -24,20 +26,22 @@ class Path {
         state_ = state;
         ++changes_;
     }
-    /// What a command that needs a namespace ends with here.
-    [[nodiscard]] wire::nvme::Status access() const {
+    /// What a command that needs a namespace ends with here; Success: nothing is in its way.
+    [[nodiscard]] wire::nvme::Status refusal() const {
         using wire::nvme::AnaState;
         using wire::nvme::Status;
         switch (state_) {
+            case AnaState::Optimized:
+            case AnaState::NonOptimized:
+                return Status::Success;
             case AnaState::Inaccessible:
                 return Status::AnaInaccessible;
             case AnaState::PersistentLoss:
                 return Status::AnaPersistentLoss;
             case AnaState::Change:
                 return Status::AnaTransition;
-            default:
-                return Status::Success;
         }
+        return Status::InternalError;
     }
 
   private:

@@ -136,15 +136,19 @@ void release_fetched(Command& command) {
     }
 }
 
-/// The controller through which a host is here; the number of none.
+/// The controller through which a host is here; the number of none when there is none, or several.
 std::uint16_t controller_of(const Subsystem& subsystem, const nvme::HostId& host) {
     constexpr std::uint16_t kNone = 0xffff;
+    std::uint16_t found = kNone;
     for (const auto& controller : subsystem.controllers()) {
         if (controller->host().id == host) {
-            return controller->id();
+            if (found != kNone) {
+                return kNone;
+            }
+            found = controller->id();
         }
     }
-    return kNone;
+    return found;
 }
 
 void send_report(Command& command) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cassert>
 #include <utility>
 
 #include "nvmeof/dhchap.hpp"
@@ -33,6 +35,10 @@ Subsystem::Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Run
       started_(runtime.loop.clock().now()),
       faults_(config.faults),
       pace_(runtime, config.latency, config.iops) {
+    // parse_nvmeof() has seen to it.
+    assert(config.queues <= TargetConfig::kMostQueues && config.in_capsule <= TargetConfig::kMostInline);
+    assert(std::has_single_bit(config.max_transfer) && config.max_transfer >= TargetConfig::kLeastTransfer &&
+           config.max_transfer <= TargetConfig::kMostTransfer);
 }
 
 Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, Runtime& runtime) {
@@ -75,6 +81,7 @@ void Subsystem::put(std::shared_ptr<Namespace> space) {
         namespaces_.resize(nsid + 1U);
     }
     namespaces_[nsid] = std::move(space);
+    ++list_changes_;
     changed(nsid);
 }
 
@@ -83,6 +90,7 @@ bool Subsystem::remove(std::uint32_t nsid) {
         return false;
     }
     namespaces_[nsid].reset();
+    ++list_changes_;
     changed(nsid);
     return true;
 }
@@ -112,7 +120,7 @@ void Subsystem::changed(std::uint32_t nsid) {
 void Subsystem::changed(const Path& path) {
     for (const auto& controller : controllers_) {
         if (&controller->path() == &path) {
-            controller->events.raise(AsyncEvents::Kind::Access);
+            controller->events.raise(AsyncEvents::Kind::Ana);
         }
     }
 }
@@ -139,9 +147,11 @@ std::shared_ptr<Controller> Subsystem::controller(std::uint16_t id) const {
 }
 
 void Subsystem::remove(const Controller& controller) {
-    controllers_.erase(std::remove_if(controllers_.begin(), controllers_.end(),
-                                      [&](const auto& each) { return each.get() == &controller; }),
-                       controllers_.end());
+    std::erase_if(controllers_, [&](const auto& each) { return each.get() == &controller; });
+}
+
+void Subsystem::forget(const Path& path) {
+    std::erase_if(controllers_, [&](const auto& each) { return &each->path() == &path; });
 }
 
 }  // namespace ernic::nvmeof

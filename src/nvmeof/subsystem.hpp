@@ -56,6 +56,8 @@ class Subsystem {
     [[nodiscard]] static constexpr std::uint32_t max_namespace() { return NamespaceConfig::kMostId; }
     /// Indexed by id; some are null.
     [[nodiscard]] const std::vector<std::shared_ptr<Namespace>>& namespaces() const { return namespaces_; }
+    /// Times that a namespace has come or gone.
+    [[nodiscard]] std::uint64_t list_changes() const { return list_changes_; }
     /// Replaces a namespace of the same id, if there is one, and tells all hosts.
     void put(std::shared_ptr<Namespace> space);
     /// Fails: false when there is none.
@@ -74,6 +76,8 @@ class Subsystem {
     [[nodiscard]] const std::vector<std::shared_ptr<Controller>>& controllers() const { return controllers_; }
     /// The controller's admin queue is gone.
     void remove(const Controller& controller);
+    /// `path` ends, and all queues that have come by it: so do their controllers.
+    void forget(const Path& path);
 
   private:
     Subsystem(Kind kind, const TargetConfig& config, std::string nqn, Runtime& runtime);
@@ -90,6 +94,7 @@ class Subsystem {
     std::vector<std::shared_ptr<Namespace>> namespaces_;
     std::shared_ptr<Namespace> none_;
     std::vector<std::shared_ptr<Controller>> controllers_;
+    std::uint64_t list_changes_ = 0;
     std::uint16_t last_controller_ = 0;
 };
 

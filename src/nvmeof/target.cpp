@@ -20,7 +20,7 @@ std::unique_ptr<Target> Target::make_path(const TargetConfig& config, const Targ
     TargetConfig merged = other.config_;
     merged.host = config.host;
     merged.port = config.port;
-    merged.access = config.access;
+    merged.ana_state = config.ana_state;
     merged.path_of = other.config_.nqn;
     return std::unique_ptr<Target>(new Target(merged, runtime, directory, other.nvm_));
 }
@@ -28,7 +28,7 @@ std::unique_ptr<Target> Target::make_path(const TargetConfig& config, const Targ
 Target::Target(const TargetConfig& config, Runtime& runtime, Directory& directory,
                std::shared_ptr<Subsystem> nvm)
     : config_(config),
-      path_(config.access),
+      path_(config.ana_state),
       runtime_(runtime),
       directory_(directory),
       nvm_(std::move(nvm)),
@@ -38,7 +38,8 @@ Target::Target(const TargetConfig& config, Runtime& runtime, Directory& director
 
 Target::~Target() {
     directory_.remove(*this);
-    // Queues refer to controllers, which refer to subsystems.
+    // The subsystem may live on by another path; its controllers must not refer to this one.
+    nvm_->forget(path_);
     queues_.clear();
 }
 
@@ -70,6 +71,17 @@ QueueHandler& Target::accepted(const QueueRequest& request, QueueChannel& channe
     return *queues_.back().queue;
 }
 
+std::vector<net::IpAddress> Target::addresses() const {
+    std::vector<net::IpAddress> addresses;
+    if (config_.host.ipv4) {
+        addresses.push_back(config_.host.ipv4->address);
+    }
+    for (const net::IpPrefix& prefix : config_.host.ipv6) {
+        addresses.push_back(prefix.address);
+    }
+    return addresses;
+}
+
 Subsystem* Target::subsystem(const std::string& nqn) const {
     for (Subsystem* const subsystem : {nvm_.get(), discovery_.get()}) {
         if (subsystem->nqn() == nqn) {
@@ -79,7 +91,7 @@ Subsystem* Target::subsystem(const std::string& nqn) const {
     return nullptr;
 }
 
-void Target::set_access(wire::nvme::AnaState state) {
+void Target::set_ana_state(wire::nvme::AnaState state) {
     if (state != path_.state()) {
         path_.set(state);
         nvm_->changed(path_);

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "metrics/registry.hpp"
+#include "net/ip_address.hpp"
 #include "nvmeof/config.hpp"
 #include "nvmeof/directory.hpp"
 #include "nvmeof/path.hpp"
@@ -42,9 +43,11 @@ class Target final : public Acceptor, public Work {
     /// It shares its subsystem with the target that was there first.
     [[nodiscard]] bool further_path() const { return !config_.path_of.empty(); }
     /// Changes the ANA state and tells all hosts that have come this way.
-    void set_access(wire::nvme::AnaState state);
+    void set_ana_state(wire::nvme::AnaState state);
     [[nodiscard]] Subsystem& discovery() const { return *discovery_; }
     [[nodiscard]] const Directory& directory() const { return directory_; }
+    /// By which hosts reach it, at least one; the first one names it.
+    [[nodiscard]] std::vector<net::IpAddress> addresses() const;
     /// Null when there is none of this name here.
     [[nodiscard]] Subsystem* subsystem(const std::string& nqn) const;
     /// Connections that have not ended.

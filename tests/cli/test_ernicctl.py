@@ -157,6 +157,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("ernicctl pcap start /etc/hostn"), ["/etc/hostname"])
         self.assertEqual(complete("ernicctl nvme re"), ["remove", "resize"])
         self.assertEqual(complete("ernicctl nvme ana 10.0.0.1 in"), ["inaccessible"])
+        self.assertEqual(complete("ernicctl nvme ana in"), [])
         self.assertEqual(complete("ernicctl nvme add 64M --n"), ["--nqn", "--nsid"])
         self.assertEqual(complete("ernicctl fault add --n"), [])
 
@@ -174,6 +175,8 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("ernicctl link "), ["down", "up"])
         self.assertEqual(complete("ernicctl fault "), ["add", "clear", "list"])
         self.assertEqual(complete("ernicctl nvme re"), ["remove", "resize"])
+        self.assertEqual(complete("ernicctl nvme ana 10.0.0.1 in"), ["inaccessible"])
+        self.assertEqual(complete("ernicctl nvme resize 3 in"), [])
 
     def test_an_installation_brings_them_along(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())

@@ -63,9 +63,15 @@ _ernicctl() {
     link) _values state up down ;;
     pcap) _arguments '1:action:(start stop)' '2:file:_files' '--snaplen[bytes kept of each packet]:bytes:' ;;
     fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
-    nvme) _arguments '1:action:(list add remove resize ana)' '2:which:' \
-      '3:value:(optimized non-optimized inaccessible persistent-loss change)' '--nsid[number of the namespace]:number:' \
-      '--bs[bytes of a block]:bytes:(512 1024 2048 4096)' '--nqn[which target]:name:' ;;
+    nvme)
+      case $words[2] in
+        add) _arguments '1:action:' '2:size:' '--nsid[number of the namespace]:number:' \
+          '--bs[bytes of a block]:bytes:(512 1024 2048 4096)' '--nqn[which target]:name:' ;;
+        remove | resize) _arguments '1:action:' '2:number:' '3:size:' '--nqn[which target]:name:' ;;
+        ana) _arguments '1:action:' '2:address:' \
+          '3:state:(optimized non-optimized inaccessible persistent-loss change)' ;;
+        *) _arguments '1:action:(list add remove resize ana)' ;;
+      esac ;;
     log-level) _values level none error warn info debug ;;
     completion) _values shell bash zsh fish ;;
   esac
@@ -89,7 +95,7 @@ complete -c ernicctl -n '__fish_seen_subcommand_from pcap' -l snaplen -r -d 'byt
 complete -c ernicctl -n '__fish_seen_subcommand_from fault; and not __fish_seen_subcommand_from add list clear' -a 'add list clear'
 complete -c ernicctl -n '__fish_seen_subcommand_from clear' -a all
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and not __fish_seen_subcommand_from list add remove resize ana' -a 'list add remove resize ana'
-complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from ana' -a 'optimized non-optimized inaccessible persistent-loss change'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from ana; and test (count (commandline -opc)) -ge 4' -a 'optimized non-optimized inaccessible persistent-loss change'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l nsid -r -d 'number of the namespace'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l bs -r -a '512 1024 2048 4096' -d 'bytes of a block'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add remove resize' -l nqn -r -d 'which target'
