@@ -126,8 +126,10 @@ void Engine::wait_for_room(QueuePair& qp, bool served) {
     }
     const wire::MacAddress* const mac = qp.requester().destination();
     net::Port* const port = mac != nullptr ? segment_.owner(*mac) : nullptr;
-    if (port == nullptr) {
-        ready_.push_back(qp);  // it has just gone
+    // A port that has just gone, or that is ready again, tells nobody: the latter when an answer joins others
+    // whose turn has come but is not over.
+    if (port == nullptr || port->ready(qp.identity().type == QpType::Ud)) {
+        ready_.push_back(qp);
     } else {
         waiting_.add(*port, qp, served);
     }

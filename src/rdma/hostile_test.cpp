@@ -23,6 +23,19 @@ class SilentPort final : public net::Port {
     std::vector<net::Message> heard;
 };
 
+/// One that has no room while it is shut.
+class Gate final : public net::Port {
+  public:
+    [[nodiscard]] bool ready(bool /*may_lose*/) const override { return open; }
+    void deliver(const net::Message& message) override {
+        if (message.last) {
+            answered.push_back(message.psn);
+        }
+    }
+    bool open = false;
+    std::vector<std::uint32_t> answered;
+};
+
 class Hostile : public ::testing::Test {
   protected:
     WorkRequest write(std::uint32_t lkey) {
@@ -298,6 +311,43 @@ TEST_F(Hostile, ADatagramToItselfThatFailsTheQueuePairIsFlushedOnly) {
     world.run();
     EXPECT_EQ(owner.flushes, 1);
     EXPECT_TRUE(owner.completed_after.empty());
+}
+
+TEST_F(Hostile, AnAnswerThatJoinsOthersWhoseTurnHasComeIsNotForgotten) {
+    constexpr std::uint32_t kLong = 600 * 1024;  // more than one turn sends
+    Gate gate;
+    world.segment.attach(gate, World::make_mac(2));
+    world.bring_up(*a, 11);
+    a->qp->attributes().route = World::route_to(World::make_mac(2), world.mac);
+    const net::Route route = World::route_to(world.mac, World::make_mac(2));
+    std::uint32_t psn = 0;
+    const auto ask = [&](std::uint32_t length) {
+        net::Message request;
+        request.route = &route;
+        request.kind = net::MessageKind::ReadRequest;
+        request.destination_qpn = 10;
+        request.source_qpn = 11;
+        request.psn = psn;
+        request.first = request.last = true;
+        request.length = length;
+        request.rkey = key;
+        psn += std::max(1U, (length + a->qp->path_mtu() - 1) / a->qp->path_mtu());
+        world.segment.send(request);
+    };
+    for (int i = 0; i < 4; ++i) {
+        ask(kLong);
+    }
+    world.run();
+    EXPECT_TRUE(gate.answered.empty());
+    gate.open = true;
+    world.segment.made_room(gate);
+    for (std::size_t turn = 1; turn <= 3; ++turn) {
+        EXPECT_TRUE(world.engine.step()) << "each has a turn of its own";
+        EXPECT_EQ(gate.answered.size(), turn);
+    }
+    ask(64);  // now, while there is room, so that nobody will say that there is
+    world.run();
+    EXPECT_EQ(gate.answered.size(), 5U);
 }
 
 }  // namespace
