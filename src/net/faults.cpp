@@ -75,7 +75,7 @@ std::size_t Faults::clear_all() {
     // too.
     queue_.hurry_all();
     while (!rules_.empty()) {
-        clear(rules_.front()->id());
+        remove(rules_.front()->id(), "cleared");
     }
     return count;
 }
