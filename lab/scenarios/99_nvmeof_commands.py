@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """NVMe over Fabrics: what a target's controllers know, asked for by nvme-cli of a guest; namespaces in files."""
 import json
+import time
 
 from ernic_lab import nvme, pairs
 from ernic_lab.scenario import require, scenario
 
-# Of `nvme gen-dhchap-key`'s form: a key of the bytes 0, 1, 2, .. and one of zeroes.
+# Of `nvme gen-dhchap-key`'s form: a key of the bytes 0, 1, 2, .., one of zeroes, and the subsystem's.
 SECRET = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:"
 WRONG = "DHHC-1:00:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACtVQoZ:"
+OWN_SECRET = "DHHC-1:00:WlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWlpaWloj0TmR:"
+GROUPS = ("ffdhe2048", "ffdhe3072", "ffdhe4096", "ffdhe6144", "ffdhe8192")
 
 
 def commands_on(guest, disk):
@@ -69,10 +72,13 @@ def nvmeof_commands(lab):
 
 @scenario("nvmeof-auth", boot="none")
 def nvmeof_auth(lab):
-    """A target that wants to know who connects: the right secret, a wrong one, none."""
+    """Targets that want to know who connects: the right secret, a wrong one, none; both sides; Diffie-Hellman groups."""
     secrets = lab.run_dir / "secrets"
-    secrets.write_text(f"# one host\n{nvme.HOST_NQN} {SECRET}\n")
-    lab.server = server = lab.start_server(backend=f"nvmeof:size=16M,auth={secrets}")
+    secrets.write_text(f"# one host\n{nvme.HOST_NQN} {SECRET} {OWN_SECRET}\n")
+    groups = {f"group-{group}": f"192.168.200.{10 + i}" for i, group in enumerate(GROUPS)}
+    others = [word for group, (nqn, ip) in zip(GROUPS, groups.items())
+              for word in ("--target", f"nvmeof:nqn={nqn},ip={ip},size=16M,auth={secrets},dhgroup={group}")]
+    lab.server = server = lab.start_server(backend=f"nvmeof:size=16M,auth={secrets}", extra=others)
     lab.guest = guest = lab.start_guest(server)
     host = nvme.Initiator(guest)
     for options in (f"--dhchap-secret={WRONG}", ""):
@@ -81,8 +87,23 @@ def nvmeof_auth(lab):
     disk, = host.disks()
     guest.check(f"dd if={disk} of=/dev/null iflag=direct bs=1M count=4 2>/dev/null")
     host.disconnect()
+    host.try_connect(options=f"--dhchap-secret={SECRET} --dhchap-ctrl-secret={WRONG}")
+    mutual = f"--dhchap-secret={SECRET} --dhchap-ctrl-secret={OWN_SECRET}"
+    host.connect(options=mutual)
+    host.disconnect()
+    seconds = []
+    for group, (nqn, ip) in zip(GROUPS, groups.items()):
+        begin = time.monotonic()
+        controller = host.connect(nqn, ip, options=f"{mutual} --nr-io-queues=1")
+        seconds.append(f"{time.monotonic() - begin:.1f} s")
+        told = guest.check(f"dmesg | grep '{controller}: qid [01]: authenticated' | tail -n 2")
+        require(told.count(f"dhgroup {group}\n") == 2, f"{group}: {told}")
+        disk, = host.disks()
+        guest.check(f"dd if={disk} of=/dev/null iflag=direct bs=1M count=4 2>/dev/null")
+        host.disconnect(nqn)
+    host.try_connect(nqn="group-ffdhe2048", target=groups["group-ffdhe2048"], options=f"--dhchap-secret={WRONG}")
     require(server.alive, "the server ended")
-    return "the right secret connects, a wrong one and none do not"
+    return f"the right secret connects, a wrong one and none do not; both sides proved; by {', '.join(GROUPS)} in {', '.join(seconds)}"
 
 
 def path_numbers(guest):

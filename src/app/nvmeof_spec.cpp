@@ -16,6 +16,7 @@
 #include "base/number.hpp"
 #include "base/suggest.hpp"
 #include "net/fault_words.hpp"
+#include "nvmeof/dh_exchange.hpp"
 #include "wire/nvme.hpp"
 
 namespace ernic::app {
@@ -27,10 +28,10 @@ using nvmeof::TargetConfig;
 using wire::nvme::IoOpcode;
 
 constexpr std::string_view kWhat = "nvmeof";
-constexpr std::array<std::string_view, 25> kKeys = {
+constexpr std::array<std::string_view, 26> kKeys = {
     "ip",   "port",   "nqn",   "size",   "bs",   "file",   "nsid",   "ro",   "truncate",
     "ns",   "queues", "model", "serial", "mdts", "inline", "hosts",  "auth", "latency",
-    "iops", "fault",  "gw",    "mac",    "mtu",  "ana",    "path-of"};
+    "iops", "fault",  "gw",    "mac",    "mtu",  "ana",    "path-of", "dhgroup"};
 /// What a further path may have of its own.
 constexpr std::array<std::string_view, 7> kPathKeys = {"path-of", "ip", "port", "ana", "gw", "mac", "mtu"};
 constexpr std::array<std::string_view, 4> kRepeatable = {"ip", "ns", "hosts", "fault"};
@@ -288,6 +289,17 @@ std::optional<Error> apply_limit(const SpecItem& item, TargetConfig& config) {
     return std::nullopt;
 }
 
+Result<std::uint8_t> parse_group(std::string_view text) {
+    if (const auto group = nvmeof::group_of(text)) {
+        return *group;
+    }
+    std::vector<std::string_view> names;
+    for (std::uint8_t group = 0; nvmeof::known_group(group); ++group) {
+        names.emplace_back(nvmeof::group_name(group));
+    }
+    return invalid(unknown_word("nvmeof dhgroup", text, names));
+}
+
 std::optional<Error> apply(const SpecItem& item, TargetConfig& config) {
     if (item.key == "ip") {
         std::string address(item.value);
@@ -326,6 +338,9 @@ std::optional<Error> apply(const SpecItem& item, TargetConfig& config) {
     if (item.key == "auth") {
         config.auth_file = item.value;
         return std::nullopt;
+    }
+    if (item.key == "dhgroup") {
+        return store(parse_group(item.value), config.auth_group);
     }
     if (item.key == "fault") {
         return add_fault(item.value, config);
@@ -420,6 +435,10 @@ Result<TargetConfig> parse_nvmeof(std::string_view text) {
     }
     if (first_given || drafts.empty()) {
         drafts.insert(drafts.begin(), first);
+    }
+    if (config.auth_group != 0 && config.auth_file.empty()) {
+        return invalid(
+            "nvmeof option 'dhgroup' needs secrets: write for example 'auth=/etc/secrets,dhgroup=ffdhe2048'");
     }
     if (auto problem = number_namespaces(drafts, config)) {
         return *problem;

@@ -42,7 +42,7 @@ TEST(ParseNvmeof, ReadsAllSettings) {
         "size=1G,bs=4096,nqn=nqn.2024-01.org.example:a,ip=10.0.0.7/"
         "16,ip=fd00::7,gw=10.0.0.1,port=4421,queues=64,"
         "nsid=3,model=M,serial=S,mdts=2MiB,inline=8K,hosts=one,hosts=two,auth=/"
-        "secret,latency=100us,iops=5000,"
+        "secret,dhgroup=ffdhe3072,latency=100us,iops=5000,"
         "fault=status=0x281;every=100;opcode=read;lba=8-0x10;dnr,mtu=9000,mac=02:00:00:00:00:09");
     EXPECT_EQ(config.host.ipv4->to_string(), "10.0.0.7/16");
     EXPECT_EQ(config.host.ipv6.at(0).to_string(), "fd00::7/64");
@@ -57,6 +57,7 @@ TEST(ParseNvmeof, ReadsAllSettings) {
     EXPECT_EQ(config.in_capsule, 8192U);
     EXPECT_EQ(config.hosts, (std::vector<std::string>{"one", "two"}));
     EXPECT_EQ(config.auth_file, "/secret");
+    EXPECT_EQ(config.auth_group, 2);
     EXPECT_EQ(config.latency, 100'000U);
     EXPECT_EQ(config.iops, 5000U);
     ASSERT_EQ(config.faults.size(), 1U);
@@ -122,6 +123,9 @@ TEST(ParseNvmeof, ABadSpellingIsRefusedWithTheNearestOne) {
     EXPECT_TRUE(refused("fault=status=1;opcode=raed")
                     .starts_with("unknown nvmeof fault opcode 'raed': did you mean 'read'?"));
     EXPECT_TRUE(refused("nqn=nqn.2014-08.org.nvmexpress.discovery").ends_with("every discovery service"));
+    EXPECT_TRUE(refused("auth=/secret,dhgroup=ffdhe2084")
+                    .starts_with("unknown nvmeof dhgroup 'ffdhe2084': did you mean 'ffdhe2048'?"));
+    EXPECT_TRUE(refused("dhgroup=ffdhe2048").starts_with("nvmeof option 'dhgroup' needs secrets"));
     for (const char* text : {"port=0",
                              "port=65536",
                              "queues=0",

@@ -101,6 +101,8 @@ struct TargetConfig {
     std::vector<std::string> hosts;
     /// File with the DH-HMAC-CHAP secrets; empty: no authentication.
     std::string auth_file;
+    /// The Diffie-Hellman group of that (nvmeof/dh_exchange): 0 is none.
+    std::uint8_t auth_group = 0;
 
     /// An emulated slower device: what each command takes at least, and how many commands in a second it
     /// does at most; 0: as fast as can be.

@@ -13,7 +13,6 @@
 
 #include "base/event_loop.hpp"
 #include "nvmeof/async_events.hpp"
-#include "nvmeof/dhchap.hpp"
 #include "nvmeof/error_log.hpp"
 #include "nvmeof/limits.hpp"
 #include "nvmeof/path.hpp"
@@ -107,12 +106,6 @@ class Controller {
     /// NSIDs for the Changed Namespace List; more than fit are told as one number of all ones.
     [[nodiscard]] const std::vector<std::uint32_t>& changed_namespaces() const { return changed_; }
     void clear_changed_namespaces() { changed_.clear(); }
-
-    /// The conversation about who the host is, when it must prove that; else null.
-    std::unique_ptr<DhChap> authentication;
-    [[nodiscard]] bool trusted() const {
-        return authentication == nullptr || authentication->authenticated();
-    }
 
     Features features;
     AsyncEvents events;

@@ -23,11 +23,17 @@ bool fill_random(MutableBytes out) {
 
 }  // namespace
 
-void DhChap::warm_up() {
+void DhChap::warm_up(std::uint8_t group) {
     std::uint8_t byte = 0;
     (void)fill_random(mutable_bytes_of(byte));
     for (const std::uint8_t hash : {auth::kSha256, auth::kSha384, auth::kSha512}) {
         (void)hmac(hash, bytes_of(byte), {bytes_of(byte)});
+        (void)digest(hash, bytes_of(byte));
+    }
+    if (group != auth::kNullGroup) {
+        if (const auto exchange = DhExchange::make(group)) {
+            (void)exchange->secret(exchange->public_value());
+        }
     }
 }
 
@@ -40,31 +46,57 @@ void DhChap::fail(auth::Failure why) {
     step_ = Step::Failure1;
 }
 
-void DhChap::receive(Bytes message) {
+bool DhChap::receive(Bytes message) {
     const auto head = read_value<auth::Header>(message);
     if (!head) {
-        return fail(auth::Failure::IncorrectPayload);
+        fail(auth::Failure::IncorrectPayload);
+        return false;
     }
     if (head->id == auth::kFailure2) {
         authenticated_ = false;
         step_ = Step::Over;
-        return;
+        return false;
     }
     const bool may_begin = step_ == Step::Negotiate || (step_ == Step::Over && authenticated_);
     if (may_begin && head->type == auth::kCommon && head->id == auth::kNegotiate) {
         transaction_ = head->transaction.get();
-        return negotiate(message);
+        negotiate(message);
+        return step_ == Step::MakingValue;
     }
     const bool of_ours = head->type == auth::kDhChap && head->transaction.get() == transaction_;
     if (step_ == Step::Reply && of_ours && head->id == auth::kReply) {
-        return verify(message);
+        return take_reply(message);
     }
     if (step_ == Step::Success2 && of_ours && head->id == auth::kSuccess2) {
         authenticated_ = true;
         step_ = Step::Over;
-        return;
+        return false;
     }
     fail(auth::Failure::IncorrectMessage);
+    return false;
+}
+
+void DhChap::calculate() {
+    if (calculation_.exchange == nullptr) {
+        calculation_.exchange = DhExchange::make(group_);
+    } else {
+        calculation_.secret = calculation_.exchange->secret(calculation_.host_value);
+    }
+}
+
+void DhChap::calculated() {
+    // Somebody out of turn may have ended it meanwhile.
+    if (step_ == Step::MakingValue) {
+        if (calculation_.exchange == nullptr) {
+            return fail(auth::Failure::Failed);
+        }
+        step_ = Step::Challenge;
+    } else if (step_ == Step::MakingSecret) {
+        if (calculation_.secret.empty()) {
+            return fail(auth::Failure::IncorrectPayload);
+        }
+        verify();
+    }
 }
 
 void DhChap::negotiate(Bytes message) {
@@ -87,7 +119,7 @@ void DhChap::negotiate(Bytes message) {
     }
     const auto groups_end =
         offer.group_list.begin() + std::min<std::ptrdiff_t>(offer.groups, std::ssize(offer.group_list));
-    if (std::find(offer.group_list.begin(), groups_end, auth::kNullGroup) == groups_end) {
+    if (std::find(offer.group_list.begin(), groups_end, group_) == groups_end) {
         return fail(auth::Failure::GroupUnusable);
     }
     hash_ = *hash;
@@ -97,38 +129,65 @@ void DhChap::negotiate(Bytes message) {
     }
     // 0 means that no response is wanted.
     sequence_ = std::max(sequence_, std::uint32_t{1});
-    step_ = Step::Challenge;
+    calculation_ = {};
+    step_ = group_ == auth::kNullGroup ? Step::Challenge : Step::MakingValue;
 }
 
-Digest DhChap::response(Bytes key, Bytes challenge, std::uint32_t sequence, std::string_view role,
+Digest DhChap::response(Bytes key, const Digest& challenge, std::uint32_t sequence, std::string_view role,
                         std::string_view first, std::string_view second) const {
     constexpr std::uint8_t kZero = 0;  // the secure channel that nobody asked for, and the end of a name
+    const Digest augmented = group_ == auth::kNullGroup
+                                 ? challenge
+                                 : hmac(hash_, digest(hash_, calculation_.secret), {challenge});
     return hmac(hash_, key,
-                {challenge, bytes_of(le32(sequence)), bytes_of(le16(transaction_)), bytes_of(kZero),
+                {augmented, bytes_of(le32(sequence)), bytes_of(le16(transaction_)), bytes_of(kZero),
                  text_bytes(role), text_bytes(first), bytes_of(kZero), text_bytes(second)});
 }
 
-void DhChap::verify(Bytes message) {
+bool DhChap::take_reply(Bytes message) {
     const auto reply = read_value<auth::Reply>(message);
     const std::size_t length = hash_bytes(hash_);
-    if (!reply || reply->hash_length != length || reply->value_length.get() != 0 ||
-        message.size() < sizeof(auth::Reply) + 2 * length) {
-        return fail(auth::Failure::IncorrectPayload);
+    const std::size_t value_length = group_bytes(group_);
+    if (!reply || reply->hash_length != length || reply->value_length.get() != value_length ||
+        message.size() < sizeof(auth::Reply) + 2 * length + value_length) {
+        fail(auth::Failure::IncorrectPayload);
+        return false;
     }
-    const Bytes answer = message.subspan(sizeof(auth::Reply), length);
+    auto take = [rest = message.subspan(sizeof(auth::Reply))](std::size_t size) mutable {
+        const Bytes part = rest.first(size);
+        rest = rest.subspan(size);
+        return Digest(part.begin(), part.end());
+    };
+    answer_.response = take(length);
+    answer_.challenge = take(length);
+    answer_.sequence = reply->sequence.get();
+    if ((reply->challenge_valid & 1U) == 0) {
+        answer_.challenge.clear();
+    }
+    calculation_.host_value = take(value_length);
+    if (group_ != auth::kNullGroup) {
+        step_ = Step::MakingSecret;
+        return true;
+    }
+    verify();
+    return false;
+}
+
+void DhChap::verify() {
     const Digest expected = response(keys_.host, challenge_, sequence_, "HostHost", host_, subsystem_);
-    if (expected.empty() || CRYPTO_memcmp(expected.data(), answer.data(), length) != 0) {
+    if (expected.empty() ||
+        CRYPTO_memcmp(expected.data(), answer_.response.data(), answer_.response.size()) != 0) {
         return fail(auth::Failure::Failed);
     }
     own_response_.clear();
-    if ((reply->challenge_valid & 1U) == 0) {
+    if (answer_.challenge.empty()) {
         authenticated_ = true;
     } else {
         if (keys_.subsystem.empty()) {
             return fail(auth::Failure::Failed);
         }
-        own_response_ = response(keys_.subsystem, message.subspan(sizeof(auth::Reply) + length, length),
-                                 reply->sequence.get(), "Controller", subsystem_, host_);
+        own_response_ =
+            response(keys_.subsystem, answer_.challenge, answer_.sequence, "Controller", subsystem_, host_);
     }
     step_ = Step::Success1;
 }
@@ -138,11 +197,15 @@ Digest DhChap::challenge_message() const {
     head.header = header(auth::kDhChap, auth::kChallenge);
     head.hash_length = static_cast<std::uint8_t>(challenge_.size());
     head.hash = hash_;
-    head.group = auth::kNullGroup;
+    head.group = group_;
+    head.value_length.set(static_cast<std::uint16_t>(group_bytes(group_)));
     head.sequence.set(sequence_);
     Digest message;
     append(message, bytes_of(head));
     append(message, challenge_);
+    if (calculation_.exchange != nullptr) {
+        append(message, calculation_.exchange->public_value());
+    }
     return message;
 }
 

@@ -81,6 +81,16 @@ Digest hmac(std::uint8_t hash, Bytes key, std::initializer_list<Bytes> parts) {
     return digest;
 }
 
+Digest digest(std::uint8_t hash, Bytes data) {
+    Digest out(hash_bytes(hash));
+    std::size_t size = out.size();
+    return EVP_Q_digest(nullptr, hash_name(hash), nullptr, data.data(), data.size(),
+                        reinterpret_cast<unsigned char*>(out.data()), &size) == 1 &&
+                   size == out.size()
+               ? out
+               : Digest();
+}
+
 std::optional<Digest> secret_key(std::string_view text, std::string_view owner_nqn) {
     // DHHC-1:0H:....:
     if (text.size() < kPrefix.size() + 4 || !text.starts_with(kPrefix) || text.back() != ':' ||

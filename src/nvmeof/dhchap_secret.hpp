@@ -24,6 +24,9 @@ using Digest = std::vector<std::byte>;
 /// HMAC of all `parts` in a row. Thread: any. Fails: an empty digest when the library refuses.
 [[nodiscard]] Digest hmac(std::uint8_t hash, Bytes key, std::initializer_list<Bytes> parts);
 
+/// Of `data`. Thread: any. Fails: an empty digest when the library refuses.
+[[nodiscard]] Digest digest(std::uint8_t hash, Bytes data);
+
 /// The key in a secret's text (`DHHC-1:<hash>:<base64 of key and CRC>:`, as `nvme gen-dhchap-key` prints it),
 /// transformed for its owner: what responses are made with. Thread: any. Fails: nullopt when it is no secret.
 [[nodiscard]] std::optional<Digest> secret_key(std::string_view text, std::string_view owner_nqn);

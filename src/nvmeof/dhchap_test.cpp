@@ -82,12 +82,13 @@ TEST(NvmeofSecret, FilesSayWhereTheyAreWrong) {
     EXPECT_FALSE(DhChapSecrets::read("/nonexistent", kNqn).ok());
 }
 
-/// A host that authenticates itself at a target.
+/// A host that authenticates itself at a target, which wants `group`.
 class NvmeofAuthentication : public testing::Test {
   protected:
-    NvmeofAuthentication() : file_(fmt::format("{} {} {}\n", kHostNqn, kHashed, kPlain)) {
+    explicit NvmeofAuthentication(std::uint8_t group = 0) : group_(group), file_(fmt::format("{} {} {}\n", kHostNqn, kHashed, kPlain)) {
         TargetConfig config = default_config();
         config.auth_file = file_.path();
+        config.auth_group = group;
         machine.emplace(config);
         machine->open(0);
         const auto connected = machine->connect(0, 32, Machine::connect_data(kNqn, 0xffff));
@@ -103,15 +104,24 @@ class NvmeofAuthentication : public testing::Test {
         e.dwords[1].set(bytes);
         return e;
     }
-    Status send(Bytes message) {
+    Status send(Bytes message, std::uint16_t queue = 0) {
         machine->put(0, message);
-        return status(machine->run(0, message_entry(nvme::FabricsType::AuthenticationSend,
-                                                    static_cast<std::uint32_t>(message.size()))));
+        return status(machine->run(queue, message_entry(nvme::FabricsType::AuthenticationSend,
+                                                        static_cast<std::uint32_t>(message.size()))));
     }
-    Status receive() {
-        return status(machine->run(0, message_entry(nvme::FabricsType::AuthenticationReceive, 256)));
+    Status receive(std::uint16_t queue = 0) {
+        return status(machine->run(queue, message_entry(nvme::FabricsType::AuthenticationReceive, 2048)));
     }
-    static auth::Negotiate negotiation(std::uint8_t hash = auth::kSha384) {
+    /// The whole conversation on one queue.
+    void prove_on(std::uint16_t queue, bool mutual = false) {
+        EXPECT_EQ(send(bytes_of(negotiation()), queue), Status::Success);
+        EXPECT_EQ(receive(queue), Status::Success);
+        EXPECT_EQ(send(reply(kHashed, mutual), queue), Status::Success);
+        EXPECT_EQ(receive(queue), Status::Success);
+        EXPECT_EQ(machine->get<auth::Success1>().header.id, auth::kSuccess1);
+        EXPECT_EQ(machine->get<auth::Success1>().response_valid, mutual ? 1 : 0);
+    }
+    auth::Negotiate negotiation(std::uint8_t hash = auth::kSha384) const {
         auth::Negotiate negotiate{};
         negotiate.header = {auth::kCommon, auth::kNegotiate, {}, le16(77)};
         negotiate.descriptors = 1;
@@ -119,7 +129,8 @@ class NvmeofAuthentication : public testing::Test {
         negotiate.descriptor.hashes = 1;
         negotiate.descriptor.groups = 2;
         negotiate.descriptor.hash_list[0] = hash;
-        negotiate.descriptor.group_list[0] = 1;
+        negotiate.descriptor.group_list[0] = 4;
+        negotiate.descriptor.group_list[1] = group_;
         return negotiate;
     }
     /// Answers the challenge in host memory, with `secret`; with a challenge of its own if `mutual`.
@@ -128,27 +139,48 @@ class NvmeofAuthentication : public testing::Test {
         EXPECT_EQ(head.header.id, auth::kChallenge);
         EXPECT_EQ(head.hash_length, 48);
         const Digest challenge(machine->ram.bytes.begin() + 16, machine->ram.bytes.begin() + 16 + 48);
+        EXPECT_EQ(head.group, group_);
+        EXPECT_EQ(head.value_length.get(), group_bytes(group_));
+        Digest own_value;
+        if (group_ != 0) {
+            const auto exchange = DhExchange::make(group_);
+            const auto value = machine->ram.bytes.begin() + 16 + 48;
+            shared_ = exchange->secret(
+                Digest(value, value + static_cast<std::ptrdiff_t>(group_bytes(group_))));
+            EXPECT_FALSE(shared_.empty());
+            own_value = exchange->public_value();
+        }
         const Digest key = *secret_key(secret, kHostNqn);
         const std::uint8_t zero = 0;
         const std::string_view host = kHostNqn;
         const std::string_view nqn = kNqn;
         const std::string_view role = "HostHost";
         const Digest response = hmac(head.hash, key,
-                                     {challenge, bytes_of(head.sequence), bytes_of(le16(77)), bytes_of(zero),
+                                     {augmented(challenge), bytes_of(head.sequence), bytes_of(le16(77)), bytes_of(zero),
                                       std::as_bytes(std::span(role)), std::as_bytes(std::span(host)),
                                       bytes_of(zero), std::as_bytes(std::span(nqn))});
         auth::Reply message{};
         message.header = {auth::kDhChap, auth::kReply, {}, le16(77)};
         message.hash_length = 48;
         message.challenge_valid = mutual ? 1 : 0;
+        message.value_length.set(static_cast<std::uint16_t>(own_value.size()));
         message.sequence.set(5);
         std::vector<std::byte> bytes(bytes_of(message).begin(), bytes_of(message).end());
         bytes.insert(bytes.end(), response.begin(), response.end());
         bytes.insert(bytes.end(), 48, std::byte{0x33});
+        bytes.insert(bytes.end(), own_value.begin(), own_value.end());
         return bytes;
+    }
+    /// A challenge as it goes into a response (8.13.5.5: with a group, H of the shared secret is the key of an
+    /// HMAC over it).
+    [[nodiscard]] Digest augmented(const Digest& challenge) const {
+        return group_ == 0 ? challenge
+                           : hmac(auth::kSha384, digest(auth::kSha384, shared_), {challenge});
     }
     Status enable() { return status(machine->set_property(nvme::property::kConfiguration, 0x00460001)); }
 
+    std::uint8_t group_;
+    Digest shared_;
     TextFile file_;
     std::optional<Machine> machine;
     std::uint16_t id = 0;
@@ -161,22 +193,40 @@ TEST_F(NvmeofAuthentication, TheRightSecretOpensTheController) {
     machine->open(1);
     EXPECT_EQ(status(machine->connect(1, 32, Machine::connect_data(kNqn, id))),
               Status::AuthenticationRequired);
-    EXPECT_EQ(send(bytes_of(negotiation())), Status::Success);
-    EXPECT_EQ(receive(), Status::Success);
-    EXPECT_EQ(send(reply(kHashed, false)), Status::Success);
-    EXPECT_EQ(receive(), Status::Success);
-    EXPECT_EQ(machine->get<auth::Success1>().header.id, auth::kSuccess1);
-    EXPECT_EQ(machine->get<auth::Success1>().response_valid, 0);
+    prove_on(0);
     EXPECT_EQ(enable(), Status::Success);
     EXPECT_EQ(status(machine->connect(1, 32, Machine::connect_data(kNqn, id))), Status::Success);
 }
 
+TEST_F(NvmeofAuthentication, EveryQueueIsProvedByItself) {
+    prove_on(0);
+    EXPECT_EQ(enable(), Status::Success);
+    machine->open(1);
+    const auto connected = machine->connect(1, 32, Machine::connect_data(kNqn, id));
+    EXPECT_EQ(status(connected), Status::Success);
+    EXPECT_EQ(connected.entry.result.get() >> 16U, 2U) << "authentication required";
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::AuthenticationRequired);
+    prove_on(1);
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::Success);
+}
+
+TEST_F(NvmeofAuthentication, AWrongSecretCostsAnIoQueueOnlyItself) {
+    prove_on(0);
+    EXPECT_EQ(enable(), Status::Success);
+    machine->open(1);
+    EXPECT_EQ(status(machine->connect(1, 32, Machine::connect_data(kNqn, id))), Status::Success);
+    EXPECT_EQ(send(bytes_of(negotiation()), 1), Status::Success);
+    EXPECT_EQ(receive(1), Status::Success);
+    EXPECT_EQ(send(reply(kPlain, false), 1), Status::Success);
+    EXPECT_EQ(receive(1), Status::Success);
+    EXPECT_EQ(machine->get<auth::Failed>().header.id, auth::kFailure1);
+    EXPECT_TRUE(machine->queues[1]->channel.closed);
+    EXPECT_FALSE(machine->queues[0]->channel.closed);
+    EXPECT_EQ(status(machine->run(0, Machine::entry(AdminOpcode::KeepAlive))), Status::Success);
+}
+
 TEST_F(NvmeofAuthentication, TheTargetProvesItselfToo) {
-    EXPECT_EQ(send(bytes_of(negotiation())), Status::Success);
-    EXPECT_EQ(receive(), Status::Success);
-    EXPECT_EQ(send(reply(kHashed, true)), Status::Success);
-    EXPECT_EQ(receive(), Status::Success);
-    EXPECT_EQ(machine->get<auth::Success1>().response_valid, 1);
+    prove_on(0, true);
     const std::uint8_t zero = 0;
     const std::string_view host = kHostNqn;
     const std::string_view nqn = kNqn;
@@ -184,7 +234,7 @@ TEST_F(NvmeofAuthentication, TheTargetProvesItselfToo) {
     const std::vector<std::byte> challenge(48, std::byte{0x33});
     const Digest expected = hmac(
         auth::kSha384, *secret_key(kPlain, kNqn),
-        {challenge, bytes_of(le32(5)), bytes_of(le16(77)), bytes_of(zero), std::as_bytes(std::span(role)),
+        {augmented(challenge), bytes_of(le32(5)), bytes_of(le16(77)), bytes_of(zero), std::as_bytes(std::span(role)),
          std::as_bytes(std::span(nqn)), bytes_of(zero), std::as_bytes(std::span(host))});
     EXPECT_EQ(hex(Bytes(machine->ram.bytes).subspan(16, 48)), hex(expected));
     EXPECT_EQ(enable(), Status::AuthenticationRequired);
@@ -211,6 +261,68 @@ TEST_F(NvmeofAuthentication, MessagesOutOfTurnFail) {
     EXPECT_EQ(receive(), Status::Success);
     EXPECT_EQ(machine->get<auth::Failed>().explanation,
               static_cast<std::uint8_t>(auth::Failure::HashUnusable));
+}
+
+class NvmeofAuthenticationByGroup : public NvmeofAuthentication {
+  protected:
+    NvmeofAuthenticationByGroup() : NvmeofAuthentication(1) {}
+};
+
+TEST_F(NvmeofAuthenticationByGroup, TheRightSecretOpensTheController) {
+    prove_on(0);
+    EXPECT_EQ(enable(), Status::Success);
+    machine->open(1);
+    EXPECT_EQ(status(machine->connect(1, 32, Machine::connect_data(kNqn, id))), Status::Success);
+    const Digest first = shared_;
+    prove_on(1);
+    EXPECT_NE(first, shared_) << "each conversation has a value of its own";
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::Success);
+}
+
+TEST_F(NvmeofAuthenticationByGroup, AWrongSecretDoesNot) {
+    EXPECT_EQ(send(bytes_of(negotiation())), Status::Success);
+    EXPECT_EQ(receive(), Status::Success);
+    EXPECT_EQ(send(reply(kPlain, false)), Status::Success);
+    EXPECT_EQ(receive(), Status::Success);
+    EXPECT_EQ(machine->get<auth::Failed>().explanation, static_cast<std::uint8_t>(auth::Failure::Failed));
+    EXPECT_TRUE(machine->queues[0]->channel.closed);
+}
+
+TEST_F(NvmeofAuthenticationByGroup, HostsThatDoNotOfferTheGroupAreRefused) {
+    auth::Negotiate other = negotiation();
+    other.descriptor.group_list = {0, 2, 3};
+    other.descriptor.groups = 3;
+    EXPECT_EQ(send(bytes_of(other)), Status::Success);
+    EXPECT_EQ(receive(), Status::Success);
+    EXPECT_EQ(machine->get<auth::Failed>().explanation,
+              static_cast<std::uint8_t>(auth::Failure::GroupUnusable));
+}
+
+TEST_F(NvmeofAuthenticationByGroup, AValueThatGivesTheSecretAwayIsRefused) {
+    EXPECT_EQ(send(bytes_of(negotiation())), Status::Success);
+    EXPECT_EQ(receive(), Status::Success);
+    std::vector<std::byte> message = reply(kHashed, false);
+    std::fill(message.end() - 256, message.end(), std::byte{0});
+    message.back() = std::byte{1};
+    EXPECT_EQ(send(message), Status::Success);
+    EXPECT_EQ(receive(), Status::Success);
+    EXPECT_EQ(machine->get<auth::Failed>().explanation,
+              static_cast<std::uint8_t>(auth::Failure::IncorrectPayload));
+    EXPECT_TRUE(machine->queues[0]->channel.closed);
+}
+
+TEST_F(NvmeofAuthenticationByGroup, AConnectionMayEndInTheMiddleOfTheArithmetic) {
+    machine->put(0, bytes_of(negotiation()));
+    auto& queue = *machine->queues[0];
+    queue.submit(message_entry(nvme::FabricsType::AuthenticationSend, sizeof(auth::Negotiate)), {});
+    while (machine->runtime.in_background() == 0) {
+        (void)machine->runtime.step();
+        queue.channel.pump();
+    }
+    queue.channel.end();
+    machine->settle();
+    machine->open(0);
+    EXPECT_EQ(status(machine->connect(0, 32, Machine::connect_data(kNqn, 0xffff))), Status::Success);
 }
 
 TEST_F(NvmeofAuthentication, AStrangerIsRefused) {

@@ -58,18 +58,25 @@ void refuse(Command& command, Status status, std::uint32_t field = 0) {
     command.finish(status, field);
 }
 
-void bind(Command& command, const ConnectFields& fields, const std::shared_ptr<Controller>& controller) {
+/// `keys` are the host's, when it is to authenticate itself on this queue.
+void bind(Command& command, const ConnectFields& fields, const std::shared_ptr<Controller>& controller,
+          std::optional<DhChapSecrets::Keys> keys) {
     Queue& queue = command.queue();
+    const Subsystem& subsystem = controller->subsystem();
+    if (keys) {
+        queue.authentication = std::make_shared<DhChap>(std::move(*keys), subsystem.config().auth_group,
+                                                        controller->host().nqn, subsystem.nqn());
+    }
     controller->attach(queue);
     queue.bind(controller, static_cast<std::uint16_t>(fields.queue_size + 1U),
                (fields.attributes & nvme::kConnectNoFlowControl) == 0);
     constexpr std::uint32_t kAuthenticationRequired = 1U << 17U;
     command.finish(Status::Success,
-                   controller->id() | (controller->trusted() ? 0U : kAuthenticationRequired));
+                   controller->id() | (queue.trusted() ? 0U : kAuthenticationRequired));
 }
 
 void connect_admin(Command& command, const ConnectFields& fields, Subsystem& subsystem, HostIdentity host,
-                   std::uint16_t wanted_controller) {
+                   std::optional<DhChapSecrets::Keys> keys, std::uint16_t wanted_controller) {
     constexpr std::uint16_t kAnyStatic = 0xfffe;
     if (wanted_controller != ConnectData::kAnyController && wanted_controller != kAnyStatic) {
         return refuse(command, Status::ConnectParameters, kControllerField);
@@ -78,27 +85,16 @@ void connect_admin(Command& command, const ConnectFields& fields, Subsystem& sub
     if (subsystem.discovery() && keep_alive == 0) {
         keep_alive = kDiscoveryKeepAlive;
     }
-    std::optional<DhChapSecrets::Keys> keys;
-    if (subsystem.secrets() != nullptr) {
-        keys = subsystem.secrets()->of(host.nqn);
-        if (!keys) {
-            return refuse(command, Status::ConnectHost, kHostField);
-        }
-    }
     const auto controller =
         subsystem.make_controller(command.queue().target().path(), std::move(host), keep_alive);
     if (controller == nullptr) {
         return refuse(command, Status::ConnectBusy);
     }
-    if (keys) {
-        controller->authentication =
-            std::make_unique<DhChap>(std::move(*keys), controller->host().nqn, subsystem.nqn());
-    }
-    bind(command, fields, controller);
+    bind(command, fields, controller, std::move(keys));
 }
 
 void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsystem, const HostIdentity& host,
-                std::uint16_t controller_id) {
+                std::optional<DhChapSecrets::Keys> keys, std::uint16_t controller_id) {
     const auto controller = subsystem.controller(controller_id);
     if (controller == nullptr || !(controller->host() == host)) {
         return refuse(command, Status::ConnectParameters, kControllerField);
@@ -113,13 +109,13 @@ void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsys
     if (fields.queue_id > controller->granted_queues() || controller->queue(fields.queue_id) != nullptr) {
         return refuse(command, Status::ConnectParameters, kQueueIdField);
     }
-    if (!controller->trusted()) {
+    if (!admin->trusted()) {
         return refuse(command, Status::AuthenticationRequired);
     }
     if (!controller->ready()) {
         return refuse(command, Status::SequenceError);
     }
-    bind(command, fields, controller);
+    bind(command, fields, controller, std::move(keys));
 }
 
 void connect_with_data(Command& command) {
@@ -147,10 +143,18 @@ void connect_with_data(Command& command) {
     if (!subsystem->allows(host.nqn)) {
         return refuse(command, Status::ConnectHost, kHostField);
     }
+    std::optional<DhChapSecrets::Keys> keys;
+    if (subsystem->secrets() != nullptr) {
+        keys = subsystem->secrets()->of(host.nqn);
+        if (!keys) {
+            return refuse(command, Status::ConnectHost, kHostField);
+        }
+    }
     if (queue.id() == 0) {
-        connect_admin(command, fields, *subsystem, std::move(host), data.controller_id.get());
+        connect_admin(command, fields, *subsystem, std::move(host), std::move(keys),
+                      data.controller_id.get());
     } else {
-        connect_io(command, fields, *subsystem, host, data.controller_id.get());
+        connect_io(command, fields, *subsystem, host, std::move(keys), data.controller_id.get());
     }
 }
 
@@ -180,8 +184,17 @@ void authentication_sent(Command& command) {
     const MutableBytes used =
         MutableBytes(message).first(std::min<std::size_t>(message_bytes(command), message.size()));
     command.get_data(0, used);
-    command.controller().authentication->receive(used);
-    command.finish(Status::Success);
+    const std::shared_ptr<DhChap> conversation = command.queue().authentication;
+    if (!conversation->receive(used)) {
+        return command.finish(Status::Success);
+    }
+    command.wait_in(conversation->waiting, [](Command& waited) { waited.finish(Status::Success); });
+    Runtime& runtime = command.queue().runtime();
+    runtime.background().run([conversation] { conversation->calculate(); },
+                             [conversation, &runtime] {
+                                 conversation->calculated();
+                                 runtime.work.append(conversation->waiting);
+                             });
 }
 
 void authentication_received(Command& command) {
@@ -190,7 +203,7 @@ void authentication_received(Command& command) {
         return;
     }
     Queue& queue = command.queue();
-    DhChap& conversation = *command.controller().authentication;
+    DhChap& conversation = *queue.authentication;
     const Digest message = conversation.next();
     if (message.empty() || message.size() > room) {
         return command.finish(Status::SequenceError);
@@ -205,7 +218,7 @@ void authentication_received(Command& command) {
 }
 
 void authenticate(Command& command) {
-    if (command.queue().id() != 0 || command.controller().authentication == nullptr) {
+    if (command.queue().authentication == nullptr) {
         return command.finish(Status::InvalidField);
     }
     if (const Status status = command.parse_data(); status != Status::Success) {
@@ -254,7 +267,7 @@ void start_fabrics(Command& command) {
     if (type == nvme::FabricsType::AuthenticationSend || type == nvme::FabricsType::AuthenticationReceive) {
         return authenticate(command);
     }
-    if (!queue.controller()->trusted()) {
+    if (!queue.trusted()) {
         return command.finish(Status::AuthenticationRequired);
     }
     switch (type) {

@@ -92,7 +92,7 @@ void Queue::dispatch(Command& command) {
         start_fabrics(command);
     } else if (controller_ == nullptr) {
         command.finish(Status::SequenceError);
-    } else if (!controller_->trusted()) {
+    } else if (!trusted()) {
         command.finish(Status::AuthenticationRequired);
     } else if (!controller_->ready()) {
         command.finish(Status::SequenceError);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nvmeof/command.hpp"
+#include "nvmeof/dhchap.hpp"
 #include "nvmeof/runtime.hpp"
 #include "nvmeof/transport.hpp"
 
@@ -58,6 +59,11 @@ class Queue final : public QueueHandler {
 
     /// Connect has succeeded.
     void bind(std::shared_ptr<Controller> controller, std::uint16_t sq_entries, bool flow_control);
+    /// The conversation about who the host is, when it must prove that on this queue; else null.
+    std::shared_ptr<DhChap> authentication;
+    [[nodiscard]] bool trusted() const {
+        return authentication == nullptr || authentication->authenticated();
+    }
     /// Ends the connection; commands that are still there are not answered.
     void close();
     [[nodiscard]] bool closing() const { return closing_; }

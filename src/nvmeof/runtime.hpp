@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/background_worker.hpp"
 #include "base/event_loop.hpp"
 #include "base/log.hpp"
 #include "nvmeof/buffer_pool.hpp"
@@ -27,7 +28,7 @@ struct Runtime {
     /// Of admin queues and of Connect: who watches and controls does not wait behind data of a slow file.
     BufferPool admin_buffers{kAdminStagingBytes, work};
 
-    /// Called by threads that are started for files, first of all: they give up what they do not need.
+    /// Called by threads that are started, first of all: they give up what they do not need.
     std::function<void()> on_thread_start;
     /// Made when first asked for, which must be before a sandbox is entered.
     FileEngine& files() {
@@ -35,6 +36,20 @@ struct Runtime {
             files_ = make_file_engine(loop, work, log, on_thread_start);
         }
         return *files_;
+    }
+
+    /// For what would hold up the device thread. Made when first asked for, which must be before a sandbox is
+    /// entered.
+    BackgroundWorker& background() {
+        if (background_ == nullptr) {
+            background_ = std::make_unique<BackgroundWorker>(loop, on_thread_start);
+        }
+        return *background_;
+    }
+
+    /// Jobs there that have not ended.
+    [[nodiscard]] std::size_t in_background() const {
+        return background_ == nullptr ? 0 : background_->pending();
     }
 
     /// One budgeted step of what is pending, some tens of microseconds; false when there was nothing. To be
@@ -50,6 +65,7 @@ struct Runtime {
   private:
     /// Last: its threads use the buffers.
     std::unique_ptr<FileEngine> files_;
+    std::unique_ptr<BackgroundWorker> background_;
 };
 
 }  // namespace ernic::nvmeof

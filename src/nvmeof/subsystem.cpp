@@ -49,7 +49,10 @@ Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, R
             return secrets.error();
         }
         subsystem->secrets_ = std::move(*secrets);
-        DhChap::warm_up();
+        DhChap::warm_up(config.auth_group);
+        if (config.auth_group != wire::nvme::auth::kNullGroup) {
+            (void)runtime.background();
+        }
     }
     for (const NamespaceConfig& space : config.namespaces) {
         auto store = make_store(space, runtime);

@@ -110,6 +110,10 @@ class Machine {
                     more = true;
                 }
             }
+            if (!more && runtime.in_background() != 0) {
+                loop.run_once(true);
+                more = true;
+            }
         }
         loop.run_once(false);
     }

@@ -24,7 +24,7 @@ inline constexpr std::uint8_t kSuccess2 = 0x04;
 inline constexpr std::uint8_t kFailure2 = 0xf0;
 inline constexpr std::uint8_t kFailure1 = 0xf1;
 
-/// Hash functions and the only group that is offered.
+/// Hash functions; and no Diffie-Hellman group.
 inline constexpr std::uint8_t kSha256 = 1;
 inline constexpr std::uint8_t kSha384 = 2;
 inline constexpr std::uint8_t kSha512 = 3;
@@ -68,7 +68,7 @@ struct Negotiate {
 };
 ERNIC_WIRE(Negotiate, 72);
 
-/// The challenge (hash length) follows.
+/// The challenge (hash length) and our public value (value length, 0 without a group) follow.
 struct Challenge {
     Header header;
     std::uint8_t hash_length;
@@ -80,7 +80,7 @@ struct Challenge {
 };
 ERNIC_WIRE(Challenge, 16);
 
-/// The response and the host's challenge (hash length each) follow.
+/// The response, the host's challenge (hash length each; zeroes when it is not valid) and its public value follow.
 struct Reply {
     Header header;
     std::uint8_t hash_length;
