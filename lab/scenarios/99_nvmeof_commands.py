@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """NVMe over Fabrics: what a target's controllers know, asked for by nvme-cli of a guest; namespaces in files."""
+import base64
 import json
 import time
 
@@ -59,7 +60,17 @@ def nvmeof_commands(lab):
     require(pairs.wait_for(guest, f"[ $({size}) = {48 << 20} ]", 10), guest.check(size))
     server.ctl("nvme", "remove", "2")
     require(pairs.wait_for(guest, f"[ ! -e {more} ]", 10), "the removed namespace is still there")
-    evidence.append("a namespace came, grew and went")
+    added = lab.run_dir / "added"
+    added.write_bytes(b"\x5a" * (16 << 20))
+    server.ctl("nvme", "add", "--file", str(added), "--nsid", "3", "--bs", "4096")
+    more = host.disks(2)[1]
+    require(guest.check(f"head -c 16M {more} | tr -d Z | wc -c").strip() == "0", "the file's content is not there")
+    guest.check(f"dd if=/tmp/data of={more} oflag=direct bs=32k seek=2 2>/dev/null")
+    server.ctl("nvme", "remove", "3")
+    require(pairs.wait_for(guest, f"[ ! -e {more} ]", 10), "the removed namespace is still there")
+    data = guest.check("base64 -w0 /tmp/data")
+    require(added.read_bytes()[65536:98304] == base64.b64decode(data), "the file has not what was written")
+    evidence.append("a namespace came, grew and went, one in a file came and went")
 
     health = host.json(f"smart-log /dev/{controller}")
     require(health["host_write_commands"] > 100 and health["num_err_log_entries"] > 1, f"smart-log {health}")

@@ -13,6 +13,7 @@
 
 #include "app/ana_words.hpp"
 #include "app/spec_items.hpp"
+#include "nvmeof/file_store.hpp"
 #include "nvmeof/queue.hpp"
 
 namespace ernic::app {
@@ -149,31 +150,137 @@ std::uint32_t lowest_free(const Subsystem& subsystem) {
     return nsid;
 }
 
-Answer add(NvmeofTargets& targets, const Call& call) {
+/// Whether it is given and true.
+Result<bool> flag_of(const Call& call, const char* name) {
+    const auto found = call.arguments.find(name);
+    if (found == call.arguments.end()) {
+        return false;
+    }
+    if (!found->is_boolean()) {
+        return Error{Errc::InvalidArgument, fmt::format("argument '{}' must be true or false", name)};
+    }
+    return found->get<bool>();
+}
+
+/// The argument `file`: the name of the file that comes open with the request; empty when there is none.
+Result<std::string> file_of(const Call& call) {
+    const auto name = call.text("file");
+    if (!name) {
+        return name.error();
+    }
+    if (!name.value()) {
+        for (const char* const needs_file : {"ro", "new"}) {
+            if (call.arguments.contains(needs_file)) {
+                return Error{Errc::InvalidArgument, fmt::format("argument '{}' is for files only", needs_file)};
+            }
+        }
+        return std::string();
+    }
+    const auto is_control = [](char letter) { return static_cast<unsigned char>(letter) < ' '; };
+    if (name.value()->empty() || std::any_of(name.value()->begin(), name.value()->end(), is_control)) {
+        return Error{Errc::InvalidArgument, "argument 'file' must be a name without control characters"};
+    }
+    if (!call.fd) {
+        return Error{Errc::InvalidArgument,
+                     "the request must carry the file's open file descriptor (SCM_RIGHTS)"};
+    }
+    return *name.value();
+}
+
+/// The namespace of any target that is in the same file already; 0: none is.
+std::uint32_t user_of(const NvmeofTargets& targets, const nvmeof::FileStore& file) {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        for (const auto& space : targets.target(i).nvm().namespaces()) {
+            const auto* const other =
+                space == nullptr ? nullptr : dynamic_cast<const nvmeof::FileStore*>(&space->store());
+            if (other != nullptr && other->identity() == file.identity()) {
+                return space->id();
+            }
+        }
+    }
+    return 0;
+}
+
+/// Looks at the file, which may take a while, and then offers it.
+Answer add_file(NvmeofTargets& targets, Subsystem& subsystem, const NamespaceConfig& wanted, UniqueFd fd,
+                bool made) {
+    struct Opening {
+        NamespaceConfig config;
+        UniqueFd fd;
+        std::optional<Result<std::unique_ptr<nvmeof::FileStore>>> store;
+    };
+    auto opening = std::make_shared<Opening>(Opening{wanted, std::move(fd), std::nullopt});
+    auto later = std::make_shared<control::Later>();
+    nvmeof::Runtime& runtime = targets.runtime();
+    runtime.background().run(
+        [opening, made, &engine = runtime.files()] {
+            opening->store = nvmeof::FileStore::adopt(opening->config, std::move(opening->fd), made, engine);
+        },
+        [opening, later, &targets, &subsystem, &runtime] {
+            NamespaceConfig& config = opening->config;
+            if (!opening->store->ok()) {
+                return later->answer(opening->store->error());
+            }
+            auto store = std::move(**opening->store);
+            if (const std::uint32_t user = user_of(targets, *store); user != 0) {
+                return later->answer(
+                    Error{Errc::Busy, fmt::format("namespace {} is in '{}' already", user, config.file)});
+            }
+            if (subsystem.find(config.id) != nullptr) {
+                return later->answer(Error{Errc::AlreadyExists,
+                                           fmt::format("there is a namespace {} already", config.id)});
+            }
+            // The same for the same file whenever it comes, and another for each other file.
+            const nvmeof::FileStore::Identity file = store->identity();
+            config.generation = (file.device << 48U ^ file.inode) | 1U;
+            nvmeof::log_store(config, *store, runtime);
+            subsystem.put(std::make_shared<Namespace>(config, subsystem.nqn(), std::move(store)));
+            later->answer(json{{"nqn", subsystem.nqn()}, {"nsid", config.id}});
+        });
+    return later;
+}
+
+Answer add(NvmeofTargets& targets, Call& call) {
     const auto found = subsystem_of(targets, call);
     if (const auto* error = std::get_if<Error>(&found)) {
         return *error;
     }
     Subsystem& subsystem = *std::get<Subsystem*>(found);
-    const auto size = size_of(call);
+    const auto file = file_of(call);
+    if (!file) {
+        return file.error();
+    }
+    const bool in_file = !file.value().empty();
+    // Without a size a file is used as it is.
+    const auto size = in_file && !call.arguments.contains("size") ? Result<std::uint64_t>(0) : size_of(call);
     const auto nsid = nsid_of(call);
     const auto block = call.number("bs", kDefaultBlock, 4096);
     if (!size || !nsid || !block) {
         return !size ? size.error() : !nsid ? nsid.error() : block.error();
     }
     NamespaceConfig config;
+    config.file = file.value();
     config.id = nsid.value() != 0 ? nsid.value() : lowest_free(subsystem);
     config.size = size.value();
     config.block_size = static_cast<std::uint32_t>(block.value().value_or(kDefaultBlock));
     if (!NamespaceConfig::is_block_size(config.block_size)) {
         return Error{Errc::OutOfRange, "argument 'bs' must be 512, 1024, 2048 or 4096"};
     }
-    if (config.size == 0 || config.size % config.block_size != 0) {
+    if (config.size % config.block_size != 0 || (config.size == 0 && (!in_file || call.arguments.contains("size")))) {
         return Error{Errc::InvalidArgument, fmt::format("size {} is no multiple of the block size {}",
                                                         config.size, config.block_size)};
     }
     if (config.id > NamespaceConfig::kMostId || subsystem.find(config.id) != nullptr) {
         return Error{Errc::AlreadyExists, fmt::format("there is a namespace {} already", config.id)};
+    }
+    if (in_file) {
+        const auto read_only = flag_of(call, "ro");
+        const auto made = flag_of(call, "new");
+        if (!read_only || !made) {
+            return !read_only ? read_only.error() : made.error();
+        }
+        config.read_only = read_only.value();
+        return add_file(targets, subsystem, config, std::move(call.fd), made.value());
     }
     // A host must never take it for one of the same number that was there before, and keep what it has
     // cached.
@@ -253,7 +360,7 @@ Answer set_ana_state(NvmeofTargets& targets, const Call& call) {
 
 void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
     commands.add("nvme-list", {}, [&targets](Call&) -> Answer { return list(targets); });
-    commands.add("nvme-add", {"nqn", "nsid", "size", "bs"},
+    commands.add("nvme-add", {"nqn", "nsid", "size", "bs", "file", "ro", "new"},
                  [&targets](Call& call) { return add(targets, call); });
     commands.add("nvme-remove", {"nqn", "nsid"}, [&targets](Call& call) { return remove(targets, call); });
     commands.add("nvme-resize", {"nqn", "nsid", "size"},

@@ -41,6 +41,11 @@ NvmeofTargets::~NvmeofTargets() = default;
 Result<std::unique_ptr<NvmeofTargets>> NvmeofTargets::open(EventLoop& loop, const ServiceOptions& options,
                                                            const log::Logger& log) {
     std::unique_ptr<NvmeofTargets> all(new NvmeofTargets(loop, log));
+    if (options.storage()) {
+        // What a sandbox would not let them have later.
+        (void)all->runtime_.files();
+        (void)all->runtime_.background();
+    }
     std::vector<const nvmeof::TargetConfig*> configs;
     for (const TargetSpec& spec : options.targets) {
         if (spec.nvmeof) {

@@ -361,6 +361,7 @@ std::variant<Options, Farewell> parse_options(std::span<const char* const> argum
                               options.services)) {
         return *farewell;
     }
+    options.services.namespaces_later = !options.control_path.empty();
     const bool nvmeof = options.services.has(TargetSpec::Kind::Nvmeof);
     if (nvmeof && options.backend.kind == BackendSpec::Kind::None) {
         return refuse(

@@ -21,15 +21,18 @@ struct ServiceOptions {
     std::vector<TargetSpec> targets;
     std::optional<services::DhcpConfig> dhcp;
     net::stack::Limits limits;
+    /// An operator may add namespaces while the server runs.
+    bool namespaces_later = false;
 
     [[nodiscard]] bool any() const { return !targets.empty() || dhcp; }
     [[nodiscard]] bool has(TargetSpec::Kind kind) const {
         return std::any_of(targets.begin(), targets.end(),
                            [kind](const TargetSpec& target) { return target.kind == kind; });
     }
-    /// Namespaces in files.
+    /// Namespaces in files, now or later.
     [[nodiscard]] bool storage() const {
-        return std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
+        return (namespaces_later && has(TargetSpec::Kind::Nvmeof)) ||
+               std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
             return target.nvmeof &&
                    std::any_of(target.nvmeof->namespaces.begin(), target.nvmeof->namespaces.end(),
                                [](const auto& space) { return !space.file.empty(); });

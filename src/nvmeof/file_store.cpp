@@ -106,6 +106,20 @@ Result<std::unique_ptr<FileStore>> FileStore::open(const NamespaceConfig& config
     if (!fd) {
         return failed(config, "open", errno);
     }
+    return adopt(config, std::move(fd), made, engine);
+}
+
+Result<std::unique_ptr<FileStore>> FileStore::adopt(const NamespaceConfig& config, UniqueFd fd, bool made,
+                                                    FileEngine& engine) {
+    const int flags = fcntl(fd.get(), F_GETFL);
+    const int access = flags & O_ACCMODE;
+    if (flags < 0 || access == O_WRONLY || (access == O_RDONLY && !config.read_only)) {
+        return unfit(config, config.read_only ? "is not open for reading" : "is not open for reading and writing");
+    }
+    // Blocks must go where they are meant to (O_APPEND), and direct access is our own choice.
+    if (fcntl(fd.get(), F_SETFL, access) != 0) {
+        return failed(config, "use", errno);
+    }
     if (Status locked = lock(config, fd.get()); !locked) {
         return locked.error();
     }
@@ -124,6 +138,11 @@ FileStore::FileStore(UniqueFd fd, std::uint64_t size, bool read_only, bool direc
       direct_(direct),
       keeps_(!read_only && (fgetxattr(fd_.get(), kAttribute, nullptr, 0) >= 0 || errno == ENODATA)),
       engine_(engine) {
+}
+
+FileStore::Identity FileStore::identity() const {
+    struct stat info {};
+    return fstat(fd_.get(), &info) == 0 ? Identity{info.st_dev, info.st_ino} : Identity{};
 }
 
 std::vector<std::byte> FileStore::kept() const {

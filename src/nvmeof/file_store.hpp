@@ -22,6 +22,10 @@ class FileStore final : public Store {
     /// Opens, or makes, `config.file` as it says there. `engine` must outlive this. Fails: one sentence that
     /// names the file.
     static Result<std::unique_ptr<FileStore>> open(const NamespaceConfig& config, FileEngine& engine);
+    /// The same for a file that somebody else has opened, as `config` wants it (`config.file` is its name in
+    /// messages), and, if `made`, has just made. Reads two blocks. Thread: any.
+    static Result<std::unique_ptr<FileStore>> adopt(const NamespaceConfig& config, UniqueFd fd, bool made,
+                                                    FileEngine& engine);
 
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     [[nodiscard]] bool volatile_cache() const override { return !read_only_; }
@@ -34,6 +38,13 @@ class FileStore final : public Store {
     bool cancel(StoreOperation& operation) override { return engine_.cancel(operation); }
 
     [[nodiscard]] int fd() const { return fd_.get(); }
+    /// Which file it is, whatever it is called.
+    struct Identity {
+        std::uint64_t device = 0;
+        std::uint64_t inode = 0;
+        friend bool operator==(const Identity&, const Identity&) = default;
+    };
+    [[nodiscard]] Identity identity() const;
     [[nodiscard]] bool direct() const { return direct_; }
 
     /// How ranges become zeroes; what the file system refuses once is not tried again.

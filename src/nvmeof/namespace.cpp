@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "nvmeof/namespace.hpp"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cstring>
 
@@ -60,21 +62,32 @@ Status Namespace::resize(std::uint64_t bytes) {
     return Done{};
 }
 
+void log_store(const NamespaceConfig& config, const FileStore& store, Runtime& runtime) {
+    runtime.log.info("namespace {}: {} bytes in '{}', {}, by {}", config.id, store.size(), config.file,
+                     store.direct() ? "past the page cache" : "through the page cache",
+                     runtime.files().name());
+}
+
 Result<std::unique_ptr<Store>> make_store(const NamespaceConfig& config, Runtime& runtime) {
     if (!config.file.empty()) {
         auto file = FileStore::open(config, runtime.files());
         if (!file) {
             return file.error();
         }
-        runtime.log.info("namespace {}: {} bytes in '{}', {}, by {}", config.id, (*file)->size(), config.file,
-                         (*file)->direct() ? "past the page cache" : "through the page cache",
-                         runtime.files().name());
+        log_store(config, **file, runtime);
         return std::unique_ptr<Store>(std::move(*file));
     }
     auto store = RamStore::make(config.size, runtime.work);
     if (!store) {
         return store.error();
     }
+    (*store)->set_unmapper([&runtime](std::byte* memory, std::uint64_t size) {
+        if (runtime.has_background()) {
+            runtime.background().run([memory, size] { munmap(memory, size); }, {});
+        } else {
+            munmap(memory, size);
+        }
+    });
     return std::unique_ptr<Store>(std::move(*store));
 }
 

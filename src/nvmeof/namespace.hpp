@@ -18,6 +18,8 @@
 
 namespace ernic::nvmeof {
 
+class FileStore;
+
 /// What a namespace has done since the start.
 struct NamespaceCounters {
     metrics::Counter reads;
@@ -72,6 +74,8 @@ class Namespace {
 
 /// Opens the medium of `config`. Fails: with one sentence that names the file or the size.
 Result<std::unique_ptr<Store>> make_store(const NamespaceConfig& config, Runtime& runtime);
+/// One line about a namespace in a file, for the log.
+void log_store(const NamespaceConfig& config, const FileStore& store, Runtime& runtime);
 
 /// 16 bytes made from `text` and `salt`, different for different ones in all likelihood; no cryptography.
 std::array<std::byte, 16> name_digest(const std::string& text, std::uint32_t salt);

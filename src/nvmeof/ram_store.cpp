@@ -42,7 +42,11 @@ Result<std::unique_ptr<RamStore>> RamStore::make(std::uint64_t size, WorkQueue& 
 }
 
 RamStore::~RamStore() {
-    munmap(memory_, reserved_);
+    if (unmapper_) {
+        unmapper_(memory_, reserved_);
+    } else {
+        munmap(memory_, reserved_);
+    }
 }
 
 Status RamStore::resize(std::uint64_t size) {
@@ -51,6 +55,7 @@ Status RamStore::resize(std::uint64_t size) {
                      fmt::format("a namespace in memory grows to {} times its first size at most", kGrowth)};
     }
     if (size > size_) {
+        tail_.finish();
         if (mprotect(memory_, size, PROT_READ | PROT_WRITE) != 0) {
             return Error{Errc::NoSpace,
                          fmt::format("no memory for {} bytes ({})", size, std::strerror(errno))};
@@ -58,15 +63,42 @@ Status RamStore::resize(std::uint64_t size) {
         // A wish, which a kernel without huge pages refuses.
         (void)madvise(memory_, size, MADV_HUGEPAGE);
     } else {
-        // Commands that were checked against the old size may still read there, and find zeroes.
+        // Commands that were checked against the old size may still go there: it stays mapped.
         const std::uint64_t end = (size + kPage - 1) / kPage * kPage;
         std::memset(memory_ + size, 0, std::min(end, size_) - size);
         if (end < size_) {
-            (void)madvise(memory_ + end, size_ - end, MADV_DONTNEED);
+            tail_.add(end, size_);
         }
     }
     size_ = size;
     return Done{};
+}
+
+void RamStore::Tail::add(std::uint64_t begin, std::uint64_t end) {
+    end_ = std::max(begin_ == end_ ? end : end_, end);
+    begin_ = begin;
+    if (!queued()) {
+        store_.work_.add(*this);
+    }
+}
+
+void RamStore::Tail::give_back(std::uint64_t begin) {
+    if (begin != end_) {
+        (void)madvise(store_.memory_ + begin, end_ - begin, MADV_DONTNEED);
+    }
+    end_ = begin;
+}
+
+void RamStore::Tail::run() {
+    give_back(end_ - std::min(end_ - begin_, kDiscardBytes));
+    if (begin_ != end_) {
+        store_.work_.add(*this);
+    }
+}
+
+void RamStore::Tail::finish() {
+    leave();
+    give_back(begin_);
 }
 
 void RamStore::begin(StoreOperation& operation) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/result.hpp"
 #include "nvmeof/store.hpp"
@@ -15,6 +17,9 @@ class RamStore final : public Store {
     /// `work` must outlive this. Fails: NoSpace when there is no such room in the address space.
     static Result<std::unique_ptr<RamStore>> make(std::uint64_t size, WorkQueue& work);
     ~RamStore() override;
+    /// Who unmaps the memory in the end, which takes long if there is much of it. None: the destructor does.
+    using Unmapper = std::function<void(std::byte* memory, std::uint64_t size)>;
+    void set_unmapper(Unmapper unmapper) { unmapper_ = std::move(unmapper); }
 
     [[nodiscard]] std::uint64_t size() const override { return size_; }
     [[nodiscard]] std::byte* memory() const override { return memory_; }
@@ -33,10 +38,28 @@ class RamStore final : public Store {
         : memory_(memory), reserved_(reserved), size_(size), work_(work) {}
     void zero(std::uint64_t offset, std::uint64_t length);
 
+    /// What was cut off, until all of it has been given back: [begin, end), from the end on.
+    class Tail final : public Work {
+      public:
+        explicit Tail(RamStore& store) : store_(store) {}
+        void run() override;
+        /// All that is left at once.
+        void finish();
+        void add(std::uint64_t begin, std::uint64_t end);
+
+      private:
+        void give_back(std::uint64_t begin);
+        RamStore& store_;
+        std::uint64_t begin_ = 0;
+        std::uint64_t end_ = 0;
+    };
+
     std::byte* memory_;
     std::uint64_t reserved_;
     std::uint64_t size_;
     WorkQueue& work_;
+    Tail tail_{*this};
+    Unmapper unmapper_;
 };
 
 }  // namespace ernic::nvmeof

@@ -47,6 +47,7 @@ struct Runtime {
         return *background_;
     }
 
+    [[nodiscard]] bool has_background() const { return background_ != nullptr; }
     /// Jobs there that have not ended.
     [[nodiscard]] std::size_t in_background() const {
         return background_ == nullptr ? 0 : background_->pending();

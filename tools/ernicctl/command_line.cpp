@@ -159,8 +159,12 @@ class Parser {
     void add_nvme() {
         CLI::App* const nvme = command(cli_, "nvme", "Namespaces of NVMe-oF targets", nullptr);
         command(*nvme, "list", "Show namespaces and controllers", "nvme-list");
-        CLI::App* const add = command(*nvme, "add", "Add a namespace in memory", "nvme-add");
-        argument(add, "size", "size", "Its size, such as 64M")->required()->type_name("SIZE");
+        CLI::App* const add = command(*nvme, "add", "Add a namespace in memory, or in a file", "nvme-add");
+        argument(add, "size", "size", "Its size, such as 64M; of a file that is there: else all of it")
+            ->type_name("[SIZE]");
+        add->add_option("--file", job_.file, "Keep it in this file, which is made if a size is given")
+            ->type_name("FILE");
+        add->add_flag("--ro", job_.read_only, "The file is only read");
         number(add, "--nsid", "nsid", "Its number, else the lowest free one")->type_name("N");
         number(add, "--bs", "bs", "Bytes of a block: 512, 1024, 2048 or 4096")->type_name("N");
         CLI::App* const remove = command(*nvme, "remove", "Remove a namespace", "nvme-remove");
@@ -237,6 +241,10 @@ std::variant<Job, Farewell> parse(std::span<const char* const> arguments, const 
     Parser parser(job);
     if (auto farewell = parser.run(arguments)) {
         return *farewell;
+    }
+    if (job.command == "nvme-add" && !job.file && (job.read_only || !job.arguments.contains("size"))) {
+        return Farewell{kUsageError, job.read_only ? "ernicctl: --ro is for a namespace in a file: give --file\n"
+                                                   : "ernicctl: nvme add needs a size, such as 64M, or --file\n"};
     }
     if (job.socket.empty()) {
         job.socket = environment.control.empty() ? environment.temp_dir + "/rocm-ernic-control.sock"

@@ -20,6 +20,9 @@ struct Job {
     nlohmann::json arguments = nlohmann::json::object();
     /// File to open and hand over; "-" is standard output.
     std::optional<std::string> output{};
+    /// File of a namespace, to open and hand over; for reading only, if so.
+    std::optional<std::string> file{};
+    bool read_only = false;
     /// Ask again this often, in seconds, until interrupted.
     std::optional<double> watch{};
     std::string shell{};

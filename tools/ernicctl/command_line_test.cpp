@@ -48,6 +48,8 @@ TEST(ErnicctlCommandLine, EachCommandIsOneOfTheProtocol) {
     EXPECT_EQ(accepted({"nvme", "list"}).command, "nvme-list");
     EXPECT_EQ(accepted({"nvme", "add", "64M", "--nsid", "3"}).arguments,
               (json{{"size", "64M"}, {"nsid", 3}}));
+    EXPECT_EQ(accepted({"nvme", "add", "--file", "/a"}).file, "/a");
+    EXPECT_TRUE(accepted({"nvme", "add", "--file", "/a", "--ro"}).read_only);
     EXPECT_EQ(accepted({"nvme", "resize", "3", "1G", "--nqn", "x"}).arguments,
               (json{{"size", "1G"}, {"nsid", 3}, {"nqn", "x"}}));
     EXPECT_EQ(accepted({"nvme", "remove", "3"}).command, "nvme-remove");

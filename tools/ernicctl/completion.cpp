@@ -10,13 +10,13 @@ _ernicctl() {
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -c | --control | --match | --watch | --snaplen | --nsid | --bs | --nqn) ((++i)) ;;
+      -c | --control | --match | --watch | --snaplen | --file | --nsid | --bs | --nqn) ((++i)) ;;
       -*) ;;
       *) path+=" ${COMP_WORDS[i]}" ;;
     esac
   done
   case $previous in
-    -c | --control) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    -c | --control | --file) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --match) choices='control. ionic. mesh. nvmeof. rdma. segment. tap. vfio_user. queue_pairs process' ;;
     --bs) choices='512 1024 2048 4096' ;;
     --watch | --snaplen | --nsid | --nqn) return ;;
@@ -31,7 +31,7 @@ _ernicctl() {
         ' fault clear') choices='all' ;;
         ' nvme') choices='list add remove resize ana' ;;
         ' nvme ana '*) choices='optimized non-optimized inaccessible persistent-loss change' ;;
-        ' nvme add'*) choices='--nsid --bs --nqn' ;;
+        ' nvme add'*) choices='--file --ro --nsid --bs --nqn' ;;
         ' nvme remove'* | ' nvme resize'*) choices='--nqn' ;;
         ' log-level') choices='none error warn info debug' ;;
         ' completion') choices='bash zsh fish' ;;
@@ -65,7 +65,7 @@ _ernicctl() {
     fault) _arguments '1:action:(add list clear)' '2:which:(all)' ;;
     nvme)
       case $words[2] in
-        add) _arguments '1:action:' '2:size:' '--nsid[number of the namespace]:number:' \
+        add) _arguments '1:action:' '2:size:' '--file[keep it in this file]:file:_files' '--ro[the file is only read]' '--nsid[number of the namespace]:number:' \
           '--bs[bytes of a block]:bytes:(512 1024 2048 4096)' '--nqn[which target]:name:' ;;
         remove | resize) _arguments '1:action:' '2:number:' '3:size:' '--nqn[which target]:name:' ;;
         ana) _arguments '1:action:' '2:address:' \
@@ -96,6 +96,8 @@ complete -c ernicctl -n '__fish_seen_subcommand_from fault; and not __fish_seen_
 complete -c ernicctl -n '__fish_seen_subcommand_from clear' -a all
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and not __fish_seen_subcommand_from list add remove resize ana' -a 'list add remove resize ana'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from ana; and test (count (commandline -opc)) -ge 4' -a 'optimized non-optimized inaccessible persistent-loss change'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l file -r -F -d 'keep it in this file'
+complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l ro -d 'the file is only read'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l nsid -r -d 'number of the namespace'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add' -l bs -r -a '512 1024 2048 4096' -d 'bytes of a block'
 complete -c ernicctl -n '__fish_seen_subcommand_from nvme; and __fish_seen_subcommand_from add remove resize' -l nqn -r -d 'which target'

@@ -75,6 +75,30 @@ Result<json> start_capture(Connection& connection, Job& job) {
     return connection.request(job.command, job.arguments, output.value().get());
 }
 
+/// Opens the file of a namespace with the rights of whoever calls us, or makes it, and hands it over.
+Result<json> add_file(Connection& connection, Job& job) {
+    const std::string& path = *job.file;
+    const int access = (job.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
+    UniqueFd fd(::open(path.c_str(), access));
+    bool made = false;
+    if (!fd && errno == ENOENT && job.arguments.contains("size") && !job.read_only) {
+        constexpr mode_t kOwnerOnly = 0600;
+        fd.reset(::open(path.c_str(), access | O_CREAT | O_EXCL, kOwnerOnly));
+        made = fd.valid();
+    }
+    if (!fd) {
+        return Error{Errc::Io, fmt::format("cannot open '{}': {}", path, std::strerror(errno))};
+    }
+    job.arguments["file"] = shown_name(path);
+    job.arguments["ro"] = job.read_only;
+    job.arguments["new"] = made;
+    auto result = connection.request(job.command, job.arguments, fd.get());
+    if (!result && made) {
+        ::unlink(path.c_str());
+    }
+    return result;
+}
+
 std::string text_of(const json& value, int indent) {
     return value.dump(indent, ' ', false, json::error_handler_t::replace) + '\n';
 }
@@ -113,8 +137,9 @@ int run(Job job) {
     if (!connection) {
         return give_up(connection.error());
     }
-    auto result =
-        job.output ? start_capture(*connection, job) : connection->request(job.command, job.arguments);
+    auto result = job.output ? start_capture(*connection, job)
+                  : job.file ? add_file(*connection, job)
+                             : connection->request(job.command, job.arguments);
     if (!result) {
         return give_up(result.error());
     }
