@@ -100,7 +100,13 @@ def nvmeof_auth(lab):
     host.disconnect()
     host.try_connect(options=f"--dhchap-secret={SECRET} --dhchap-ctrl-secret={WRONG}")
     mutual = f"--dhchap-secret={SECRET} --dhchap-ctrl-secret={OWN_SECRET}"
-    host.connect(options=mutual)
+    controller = host.connect(options=mutual)
+    disk, = host.disks()
+    proofs = f"dmesg | grep -c '{controller}: qid 0: authenticated with'"
+    before = int(guest.check(proofs))
+    guest.check(f"echo '{SECRET}' >/sys/class/nvme/{controller}/dhchap_secret")
+    require(pairs.wait_for(guest, f"[ $({proofs}) -gt {before} ]", 10), "the host did not authenticate itself anew")
+    guest.check(f"dd if={disk} of=/dev/null iflag=direct bs=1M count=4 2>/dev/null")
     host.disconnect()
     seconds = []
     for group, (nqn, ip) in zip(GROUPS, groups.items()):
@@ -114,7 +120,7 @@ def nvmeof_auth(lab):
         host.disconnect(nqn)
     host.try_connect(nqn="group-ffdhe2048", target=groups["group-ffdhe2048"], options=f"--dhchap-secret={WRONG}")
     require(server.alive, "the server ended")
-    return f"the right secret connects, a wrong one and none do not; both sides proved; by {', '.join(GROUPS)} in {', '.join(seconds)}"
+    return f"the right secret connects, a wrong one and none do not; both sides proved, and again while connected; by {', '.join(GROUPS)} in {', '.join(seconds)}"
 
 
 def path_numbers(guest):
