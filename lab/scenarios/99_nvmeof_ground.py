@@ -6,6 +6,7 @@ import time
 from ernic_lab import nvme, pairs
 from ernic_lab.scenario import require, scenario
 
+IPV6_TARGET, IPV6_GUEST = "fd00:200::1", "fd00:200::2"
 FIO = "fio --name=job --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --rw=randrw --size=8M"
 
 
@@ -102,6 +103,18 @@ def from_user_space(ground):
                            f"cmp -n {size} /tmp/user /tmp/back")
 
 
+def by_ipv6(ground):
+    """IPv6: the target's other address."""
+    ground.guest.check(f"ip addr add {IPV6_GUEST}/64 dev {ground.host.card.net} nodad")
+    ground.guest.check(f"ping -6 -c 1 -W 5 {IPV6_TARGET}")
+    records = ground.host.discover(IPV6_TARGET)
+    require(IPV6_TARGET in {r["traddr"].strip() for r in records}, f"discovered {records}")
+    ground.controller = ground.host.connect(target=IPV6_TARGET)
+    ground.disk, = ground.host.disks()
+    ground.reads()
+    ground.host.disconnect()
+
+
 def leaves_at_once(ground):
     """031: disconnect right after connect."""
     for _ in range(5):
@@ -169,7 +182,7 @@ def write_zeroes(ground):
 @scenario("nvmeof-ground", boot="none", complaints=True)
 def nvmeof_ground(lab):
     """The ground of blktests' nvme tests: resets and disconnects under load, queue types, namespaces that come and go."""
-    lab.server = server = lab.start_server(backend="nvmeof:size=64M", control=True)
+    lab.server = server = lab.start_server(backend=f"nvmeof:size=64M,ip={nvme.TARGET},ip={IPV6_TARGET}", control=True)
     lab.guest = lab.start_guest(server)
     ground = Ground(lab)
     evidence = []
@@ -180,7 +193,7 @@ def nvmeof_ground(lab):
             step(ground)
             evidence.append(f"{step.__doc__.split(':')[0]} ({time.monotonic() - begin:.1f} s)")
 
-    steps(discovery_stays, descriptors, leaves_at_once, queue_types)
+    steps(discovery_stays, descriptors, by_ipv6, leaves_at_once, queue_types)
     ground.connect()
     steps(resets, beyond_the_end, lists_and_logs, from_user_space, write_zeroes, namespaces_under_load,
           reset_and_disconnect_under_load)
