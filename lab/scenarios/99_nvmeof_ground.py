@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the nvme group of blktests looks at, by our own means: each step names the tests whose ground it covers.
-docs/nvmeof.md says which tests the other scenarios cover, and which cannot apply."""
+docs/nvmeof-commands.md says which tests the other scenarios cover, and which cannot apply."""
 import time
 
 from ernic_lab import nvme, pairs
@@ -144,6 +144,7 @@ def reset_and_disconnect_under_load(ground):
 def queue_types(ground):
     """047: queues of their own for writing. (Polled ones work, too, but the driver warns: docs/limits.md.)"""
     ground.connect("--nr-io-queues=2 --nr-write-queues=1")
+    ground.guest.check(f"dmesg | grep '{ground.controller}: mapped 2/1/0 default/read/poll'")
     ground.guest.check(f"fio --name=job --filename={ground.disk} --direct=1 --ioengine=pvsync2 --rw=randrw --bs=4k --size=4M "
                        "--verify=crc32c --verify_fatal=1 >/tmp/fio.out 2>&1 || { cat /tmp/fio.out; false; }")
     ground.host.disconnect()

@@ -150,6 +150,16 @@ std::uint32_t lowest_free(const Subsystem& subsystem) {
     return nsid;
 }
 
+Error taken(std::uint32_t nsid) {
+    return {Errc::AlreadyExists, fmt::format("there is a namespace {} already", nsid)};
+}
+
+/// A host must never take a namespace for one of the same number that was there before, and keep what it has
+/// cached.
+std::uint64_t new_generation(const nvmeof::Runtime& runtime) {
+    return runtime.loop.clock().now() | 1U;
+}
+
 /// Whether it is given and true.
 Result<bool> flag_of(const Call& call, const char* name) {
     const auto found = call.arguments.find(name);
@@ -171,7 +181,8 @@ Result<std::string> file_of(const Call& call) {
     if (!name.value()) {
         for (const char* const needs_file : {"ro", "new"}) {
             if (call.arguments.contains(needs_file)) {
-                return Error{Errc::InvalidArgument, fmt::format("argument '{}' is for files only", needs_file)};
+                return Error{Errc::InvalidArgument,
+                             fmt::format("argument '{}' is for files only", needs_file)};
             }
         }
         return std::string();
@@ -187,52 +198,60 @@ Result<std::string> file_of(const Call& call) {
     return *name.value();
 }
 
-/// The namespace of any target that is in the same file already; 0: none is.
-std::uint32_t user_of(const NvmeofTargets& targets, const nvmeof::FileStore& file) {
+/// The files that are being looked at.
+using Openings = std::vector<nvmeof::FileStore::Identity>;
+
+/// Whether a namespace of any target is in this file, or soon may be.
+bool in_use(const NvmeofTargets& targets, const Openings& openings, nvmeof::FileStore::Identity file) {
     for (std::size_t i = 0; i < targets.size(); ++i) {
         for (const auto& space : targets.target(i).nvm().namespaces()) {
             const auto* const other =
                 space == nullptr ? nullptr : dynamic_cast<const nvmeof::FileStore*>(&space->store());
-            if (other != nullptr && other->identity() == file.identity()) {
-                return space->id();
+            if (other != nullptr && nvmeof::FileStore::identity_of(other->fd()) == file) {
+                return true;
             }
         }
     }
-    return 0;
+    return std::find(openings.begin(), openings.end(), file) != openings.end();
 }
 
-/// Looks at the file, which may take a while, and then offers it.
-Answer add_file(NvmeofTargets& targets, Subsystem& subsystem, const NamespaceConfig& wanted, UniqueFd fd,
-                bool made) {
+/// Looks at the file, which may take a while, and then offers it. `any_id`: under a free number.
+Answer add_file(NvmeofTargets& targets, const std::shared_ptr<Openings>& openings, Subsystem& subsystem,
+                const NamespaceConfig& wanted, bool any_id, UniqueFd fd, bool made) {
     struct Opening {
         NamespaceConfig config;
         UniqueFd fd;
+        nvmeof::FileStore::Identity file;
         std::optional<Result<std::unique_ptr<nvmeof::FileStore>>> store;
     };
-    auto opening = std::make_shared<Opening>(Opening{wanted, std::move(fd), std::nullopt});
+    // Before anything is done to it: what comes may be a second descriptor of the same open file, which has
+    // its lock and its flags.
+    const nvmeof::FileStore::Identity file = nvmeof::FileStore::identity_of(fd.get());
+    if (in_use(targets, *openings, file)) {
+        return Error{Errc::Busy, fmt::format("'{}' is in use by another namespace", wanted.file)};
+    }
+    openings->push_back(file);
+    auto opening = std::make_shared<Opening>(Opening{wanted, std::move(fd), file, std::nullopt});
     auto later = std::make_shared<control::Later>();
     nvmeof::Runtime& runtime = targets.runtime();
     runtime.background().run(
         [opening, made, &engine = runtime.files()] {
             opening->store = nvmeof::FileStore::adopt(opening->config, std::move(opening->fd), made, engine);
         },
-        [opening, later, &targets, &subsystem, &runtime] {
+        [opening, openings, later, any_id, &subsystem, &runtime] {
+            openings->erase(std::find(openings->begin(), openings->end(), opening->file));
             NamespaceConfig& config = opening->config;
             if (!opening->store->ok()) {
                 return later->answer(opening->store->error());
             }
+            if (any_id) {
+                config.id = lowest_free(subsystem);
+            }
+            if (config.id > NamespaceConfig::kMostId || subsystem.find(config.id) != nullptr) {
+                return later->answer(taken(config.id));
+            }
             auto store = std::move(**opening->store);
-            if (const std::uint32_t user = user_of(targets, *store); user != 0) {
-                return later->answer(
-                    Error{Errc::Busy, fmt::format("namespace {} is in '{}' already", user, config.file)});
-            }
-            if (subsystem.find(config.id) != nullptr) {
-                return later->answer(Error{Errc::AlreadyExists,
-                                           fmt::format("there is a namespace {} already", config.id)});
-            }
-            // The same for the same file whenever it comes, and another for each other file.
-            const nvmeof::FileStore::Identity file = store->identity();
-            config.generation = (file.device << 48U ^ file.inode) | 1U;
+            config.generation = new_generation(runtime);
             nvmeof::log_store(config, *store, runtime);
             subsystem.put(std::make_shared<Namespace>(config, subsystem.nqn(), std::move(store)));
             later->answer(json{{"nqn", subsystem.nqn()}, {"nsid", config.id}});
@@ -240,7 +259,7 @@ Answer add_file(NvmeofTargets& targets, Subsystem& subsystem, const NamespaceCon
     return later;
 }
 
-Answer add(NvmeofTargets& targets, Call& call) {
+Answer add(NvmeofTargets& targets, const std::shared_ptr<Openings>& openings, Call& call) {
     const auto found = subsystem_of(targets, call);
     if (const auto* error = std::get_if<Error>(&found)) {
         return *error;
@@ -266,12 +285,13 @@ Answer add(NvmeofTargets& targets, Call& call) {
     if (!NamespaceConfig::is_block_size(config.block_size)) {
         return Error{Errc::OutOfRange, "argument 'bs' must be 512, 1024, 2048 or 4096"};
     }
-    if (config.size % config.block_size != 0 || (config.size == 0 && (!in_file || call.arguments.contains("size")))) {
+    if (config.size % config.block_size != 0 ||
+        (config.size == 0 && (!in_file || call.arguments.contains("size")))) {
         return Error{Errc::InvalidArgument, fmt::format("size {} is no multiple of the block size {}",
                                                         config.size, config.block_size)};
     }
     if (config.id > NamespaceConfig::kMostId || subsystem.find(config.id) != nullptr) {
-        return Error{Errc::AlreadyExists, fmt::format("there is a namespace {} already", config.id)};
+        return taken(config.id);
     }
     if (in_file) {
         const auto read_only = flag_of(call, "ro");
@@ -280,11 +300,10 @@ Answer add(NvmeofTargets& targets, Call& call) {
             return !read_only ? read_only.error() : made.error();
         }
         config.read_only = read_only.value();
-        return add_file(targets, subsystem, config, std::move(call.fd), made.value());
+        return add_file(targets, openings, subsystem, config, nsid.value() == 0, std::move(call.fd),
+                        made.value());
     }
-    // A host must never take it for one of the same number that was there before, and keep what it has
-    // cached.
-    config.generation = targets.runtime().loop.clock().now() | 1U;
+    config.generation = new_generation(targets.runtime());
     auto store = nvmeof::make_store(config, targets.runtime());
     if (!store) {
         return store.error();
@@ -361,7 +380,9 @@ Answer set_ana_state(NvmeofTargets& targets, const Call& call) {
 void add_nvmeof_commands(control::Commands& commands, NvmeofTargets& targets) {
     commands.add("nvme-list", {}, [&targets](Call&) -> Answer { return list(targets); });
     commands.add("nvme-add", {"nqn", "nsid", "size", "bs", "file", "ro", "new"},
-                 [&targets](Call& call) { return add(targets, call); });
+                 [&targets, openings = std::make_shared<Openings>()](Call& call) {
+                     return add(targets, openings, call);
+                 });
     commands.add("nvme-remove", {"nqn", "nsid"}, [&targets](Call& call) { return remove(targets, call); });
     commands.add("nvme-resize", {"nqn", "nsid", "size"},
                  [&targets](Call& call) { return resize(targets, call); });

@@ -29,8 +29,8 @@ using wire::nvme::IoOpcode;
 
 constexpr std::string_view kWhat = "nvmeof";
 constexpr std::array<std::string_view, 26> kKeys = {
-    "ip",   "port",   "nqn",   "size",   "bs",   "file",   "nsid",   "ro",   "truncate",
-    "ns",   "queues", "model", "serial", "mdts", "inline", "hosts",  "auth", "latency",
+    "ip",   "port",   "nqn",   "size",   "bs",   "file",   "nsid",    "ro",     "truncate",
+    "ns",   "queues", "model", "serial", "mdts", "inline", "hosts",   "auth",   "latency",
     "iops", "fault",  "gw",    "mac",    "mtu",  "ana",    "path-of", "dhgroup"};
 /// What a further path may have of its own.
 constexpr std::array<std::string_view, 7> kPathKeys = {"path-of", "ip", "port", "ana", "gw", "mac", "mtu"};

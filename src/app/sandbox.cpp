@@ -54,9 +54,10 @@ constexpr std::array kAllowed = {
 constexpr std::array kRenames = {SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2)};
 
 /// The further calls of namespaces in files. A new ring cannot be made, and the one there is knows only
-/// reading, writing, synchronising and allocating (nvmeof::FileUring). Files that come later are open already.
+/// reading, writing, synchronising and allocating (nvmeof::FileUring). Files that come later are open
+/// already.
 constexpr std::array kStorage = {SCMP_SYS(io_uring_enter), SCMP_SYS(fdatasync), SCMP_SYS(fsync),
-                                 SCMP_SYS(fallocate), SCMP_SYS(ftruncate), SCMP_SYS(fsetxattr),
+                                 SCMP_SYS(fallocate),      SCMP_SYS(ftruncate), SCMP_SYS(fsetxattr),
                                  SCMP_SYS(fgetxattr)};
 
 /// The bits of socket()'s second argument that are no flags.

@@ -33,10 +33,10 @@ struct ServiceOptions {
     [[nodiscard]] bool storage() const {
         return (namespaces_later && has(TargetSpec::Kind::Nvmeof)) ||
                std::any_of(targets.begin(), targets.end(), [](const TargetSpec& target) {
-            return target.nvmeof &&
-                   std::any_of(target.nvmeof->namespaces.begin(), target.nvmeof->namespaces.end(),
-                               [](const auto& space) { return !space.file.empty(); });
-        });
+                   return target.nvmeof &&
+                          std::any_of(target.nvmeof->namespaces.begin(), target.nvmeof->namespaces.end(),
+                                      [](const auto& space) { return !space.file.empty(); });
+               });
     }
     /// Something that has IP addresses.
     [[nodiscard]] bool needs_stack() const {

@@ -28,6 +28,20 @@ SubmissionEntry log_page(nvme::LogPage page, std::uint32_t bytes) {
     return e;
 }
 
+TEST(NvmeofBringUp, AQueueIsConnectedOnceHoweverFastTheSecondConnectComes) {
+    Machine machine;
+    auto& queue = machine.open(0);
+    machine.put(0, bytes_of(Machine::connect_data(kNqn, 0xffff)));
+    queue.submit(Machine::connect_entry(0, 32), {});
+    queue.submit(Machine::connect_entry(0, 32), {});
+    EXPECT_EQ(status(machine.next(0)), Status::Success);
+    EXPECT_EQ(status(machine.next(0)), Status::SequenceError);
+    EXPECT_EQ(machine.target->nvm().controllers().size(), 1U);
+    queue.channel.end();
+    machine.settle();
+    EXPECT_TRUE(machine.target->nvm().controllers().empty());
+}
+
 TEST(NvmeofBringUp, ALinuxHostComesToItsFirstRead) {
     Machine machine;
     machine.open(0);

@@ -52,7 +52,7 @@ EVP_PKEY* peer_key(std::uint8_t group, Bytes value) {
                                   static_cast<int>(value.size()), nullptr),
                         &BN_free);
     const std::unique_ptr<OSSL_PARAM_BLD, decltype(&OSSL_PARAM_BLD_free)> build(OSSL_PARAM_BLD_new(),
-                                                                               &OSSL_PARAM_BLD_free);
+                                                                                &OSSL_PARAM_BLD_free);
     if (number == nullptr || build == nullptr ||
         OSSL_PARAM_BLD_push_utf8_string(build.get(), OSSL_PKEY_PARAM_GROUP_NAME, group_name(group), 0) != 1 ||
         OSSL_PARAM_BLD_push_BN(build.get(), OSSL_PKEY_PARAM_PUB_KEY, number.get()) != 1) {
@@ -80,8 +80,8 @@ const char* group_name(std::uint8_t group) {
 }
 
 std::optional<std::uint8_t> group_of(std::string_view name) {
-    const auto found =
-        std::find_if(kGroups.begin(), kGroups.end(), [name](const Group& group) { return group.name == name; });
+    const auto found = std::find_if(kGroups.begin(), kGroups.end(),
+                                    [name](const Group& group) { return group.name == name; });
     return found == kGroups.end() ? std::nullopt
                                   : std::optional(static_cast<std::uint8_t>(found - kGroups.begin()));
 }
@@ -95,7 +95,8 @@ void DhExchange::Free::operator()(evp_pkey_st* key) const {
 }
 
 DhExchange::DhExchange(std::uint8_t group, Key key, Digest public_value)
-    : group_(group), key_(std::move(key)), public_value_(std::move(public_value)) {}
+    : group_(group), key_(std::move(key)), public_value_(std::move(public_value)) {
+}
 
 std::unique_ptr<DhExchange> DhExchange::make(std::uint8_t group) {
     const Context context(EVP_PKEY_CTX_new_from_name(nullptr, "DH", nullptr), &EVP_PKEY_CTX_free);
@@ -132,7 +133,7 @@ Digest DhExchange::secret(Bytes other_public) const {
     Digest shared(group_bytes(group_));
     std::size_t size = shared.size();
     return EVP_PKEY_derive(context.get(), chars(shared), &size) == 1 && size == shared.size() ? shared
-                                                                                             : Digest();
+                                                                                              : Digest();
 }
 
 }  // namespace ernic::nvmeof

@@ -27,7 +27,8 @@ namespace ernic::nvmeof {
 /// Thread: any, one at a time.
 class DhExchange {
   public:
-    /// With a new private value. Fails: null when the library refuses. Precondition: `group` is known and not 0.
+    /// With a new private value. Fails: null when the library refuses. Precondition: `group` is known and not
+    /// 0.
     static std::unique_ptr<DhExchange> make(std::uint8_t group);
 
     /// What the other side is to get: group_bytes().

@@ -77,6 +77,9 @@ bool DhChap::receive(Bytes message) {
 }
 
 void DhChap::calculate() {
+    if (abandoned_) {
+        return;
+    }
     if (calculation_.exchange == nullptr) {
         calculation_.exchange = DhExchange::make(group_);
     } else {
@@ -136,9 +139,8 @@ void DhChap::negotiate(Bytes message) {
 Digest DhChap::response(Bytes key, const Digest& challenge, std::uint32_t sequence, std::string_view role,
                         std::string_view first, std::string_view second) const {
     constexpr std::uint8_t kZero = 0;  // the secure channel that nobody asked for, and the end of a name
-    const Digest augmented = group_ == auth::kNullGroup
-                                 ? challenge
-                                 : hmac(hash_, digest(hash_, calculation_.secret), {challenge});
+    const Digest augmented =
+        group_ == auth::kNullGroup ? challenge : hmac(hash_, digest(hash_, calculation_.secret), {challenge});
     return hmac(hash_, key,
                 {augmented, bytes_of(le32(sequence)), bytes_of(le16(transaction_)), bytes_of(kZero),
                  text_bytes(role), text_bytes(first), bytes_of(kZero), text_bytes(second)});
@@ -220,26 +222,41 @@ Digest DhChap::success_message() const {
     return message;
 }
 
-Digest DhChap::next() {
+Digest DhChap::failure_message() const {
+    const auth::Failed message{header(auth::kCommon, auth::kFailure1), auth::Failed::kAuthenticationFailure,
+                               static_cast<std::uint8_t>(why_)};
+    Digest bytes;
+    append(bytes, bytes_of(message));
+    return bytes;
+}
+
+Digest DhChap::due_message() const {
     switch (step_) {
         case Step::Challenge:
-            step_ = Step::Reply;
             return challenge_message();
         case Step::Success1:
-            step_ = own_response_.empty() ? Step::Over : Step::Success2;
             return success_message();
-        case Step::Failure1: {
-            step_ = Step::Over;
-            authenticated_ = false;
-            const auth::Failed message{header(auth::kCommon, auth::kFailure1),
-                                       auth::Failed::kAuthenticationFailure, static_cast<std::uint8_t>(why_)};
-            Digest bytes;
-            append(bytes, bytes_of(message));
-            return bytes;
-        }
+        case Step::Failure1:
+            return failure_message();
         default:
             return {};
     }
+}
+
+Digest DhChap::next(std::size_t room) {
+    Digest message = due_message();
+    if (message.empty() || message.size() > room) {
+        return {};
+    }
+    if (step_ == Step::Challenge) {
+        step_ = Step::Reply;
+    } else if (step_ == Step::Success1) {
+        step_ = own_response_.empty() ? Step::Over : Step::Success2;
+    } else {
+        step_ = Step::Over;
+        authenticated_ = false;
+    }
+    return message;
 }
 
 }  // namespace ernic::nvmeof

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -40,10 +41,13 @@ class DhChap {
     /// What takes a long time. Thread: any; the other functions may be called meanwhile.
     void calculate();
     void calculated();
+    /// Nobody needs the outcome any more: calculate() need not begin.
+    void abandon() { abandoned_ = true; }
     /// Commands that wait for calculated(), after which their owner goes on with them.
     WorkQueue waiting;
-    /// The message that is due to the host; empty when there is none.
-    [[nodiscard]] Digest next();
+    /// The message that is due to the host; empty when there is none, or it is longer than `room` and stays
+    /// due.
+    [[nodiscard]] Digest next(std::size_t room);
 
   private:
     enum class Step : std::uint8_t {
@@ -71,7 +75,6 @@ class DhChap {
         std::uint32_t sequence = 0;
     };
 
-
     void negotiate(Bytes message);
     /// True as for receive().
     [[nodiscard]] bool take_reply(Bytes message);
@@ -81,7 +84,9 @@ class DhChap {
                                   std::string_view role, std::string_view first,
                                   std::string_view second) const;
     [[nodiscard]] wire::nvme::auth::Header header(std::uint8_t type, std::uint8_t id) const;
+    [[nodiscard]] Digest due_message() const;
     [[nodiscard]] Digest challenge_message() const;
+    [[nodiscard]] Digest failure_message() const;
     [[nodiscard]] Digest success_message() const;
 
     DhChapSecrets::Keys keys_;
@@ -95,6 +100,7 @@ class DhChap {
     Digest challenge_;
     std::uint32_t sequence_ = 0;
     Calculation calculation_;
+    std::atomic<bool> abandoned_ = false;
     Answer answer_;
     /// Our response to the host's challenge, when it had one.
     Digest own_response_;

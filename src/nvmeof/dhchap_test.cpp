@@ -41,7 +41,7 @@ class TextFile {
     [[nodiscard]] const std::string& path() const { return path_; }
 
   private:
-    std::string path_ = "dhchap_test_XXXXXX";
+    std::string path_ = testing::TempDir() + "dhchap_test_XXXXXX";
 };
 
 TEST(NvmeofSecret, KeysAreTransformedForTheirOwner) {
@@ -85,7 +85,8 @@ TEST(NvmeofSecret, FilesSayWhereTheyAreWrong) {
 /// A host that authenticates itself at a target, which wants `group`.
 class NvmeofAuthentication : public testing::Test {
   protected:
-    explicit NvmeofAuthentication(std::uint8_t group = 0) : group_(group), file_(fmt::format("{} {} {}\n", kHostNqn, kHashed, kPlain)) {
+    explicit NvmeofAuthentication(std::uint8_t group = 0)
+        : group_(group), file_(fmt::format("{} {} {}\n", kHostNqn, kHashed, kPlain)) {
         TargetConfig config = default_config();
         config.auth_file = file_.path();
         config.auth_group = group;
@@ -145,8 +146,8 @@ class NvmeofAuthentication : public testing::Test {
         if (group_ != 0) {
             const auto exchange = DhExchange::make(group_);
             const auto value = machine->ram.bytes.begin() + 16 + 48;
-            shared_ = exchange->secret(
-                Digest(value, value + static_cast<std::ptrdiff_t>(group_bytes(group_))));
+            shared_ =
+                exchange->secret(Digest(value, value + static_cast<std::ptrdiff_t>(group_bytes(group_))));
             EXPECT_FALSE(shared_.empty());
             own_value = exchange->public_value();
         }
@@ -155,10 +156,11 @@ class NvmeofAuthentication : public testing::Test {
         const std::string_view host = kHostNqn;
         const std::string_view nqn = kNqn;
         const std::string_view role = "HostHost";
-        const Digest response = hmac(head.hash, key,
-                                     {augmented(challenge), bytes_of(head.sequence), bytes_of(le16(77)), bytes_of(zero),
-                                      std::as_bytes(std::span(role)), std::as_bytes(std::span(host)),
-                                      bytes_of(zero), std::as_bytes(std::span(nqn))});
+        const Digest response =
+            hmac(head.hash, key,
+                 {augmented(challenge), bytes_of(head.sequence), bytes_of(le16(77)), bytes_of(zero),
+                  std::as_bytes(std::span(role)), std::as_bytes(std::span(host)), bytes_of(zero),
+                  std::as_bytes(std::span(nqn))});
         auth::Reply message{};
         message.header = {auth::kDhChap, auth::kReply, {}, le16(77)};
         message.hash_length = 48;
@@ -171,11 +173,10 @@ class NvmeofAuthentication : public testing::Test {
         bytes.insert(bytes.end(), own_value.begin(), own_value.end());
         return bytes;
     }
-    /// A challenge as it goes into a response (8.13.5.5: with a group, H of the shared secret is the key of an
-    /// HMAC over it).
+    /// A challenge as it goes into a response (8.13.5.5: with a group, H of the shared secret is the key of
+    /// an HMAC over it).
     [[nodiscard]] Digest augmented(const Digest& challenge) const {
-        return group_ == 0 ? challenge
-                           : hmac(auth::kSha384, digest(auth::kSha384, shared_), {challenge});
+        return group_ == 0 ? challenge : hmac(auth::kSha384, digest(auth::kSha384, shared_), {challenge});
     }
     Status enable() { return status(machine->set_property(nvme::property::kConfiguration, 0x00460001)); }
 
@@ -205,9 +206,11 @@ TEST_F(NvmeofAuthentication, EveryQueueIsProvedByItself) {
     const auto connected = machine->connect(1, 32, Machine::connect_data(kNqn, id));
     EXPECT_EQ(status(connected), Status::Success);
     EXPECT_EQ(connected.entry.result.get() >> 16U, 2U) << "authentication required";
-    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::AuthenticationRequired);
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))),
+              Status::AuthenticationRequired);
     prove_on(1);
-    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::Success);
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))),
+              Status::Success);
 }
 
 TEST_F(NvmeofAuthentication, AWrongSecretCostsAnIoQueueOnlyItself) {
@@ -232,10 +235,10 @@ TEST_F(NvmeofAuthentication, TheTargetProvesItselfToo) {
     const std::string_view nqn = kNqn;
     const std::string_view role = "Controller";
     const std::vector<std::byte> challenge(48, std::byte{0x33});
-    const Digest expected = hmac(
-        auth::kSha384, *secret_key(kPlain, kNqn),
-        {augmented(challenge), bytes_of(le32(5)), bytes_of(le16(77)), bytes_of(zero), std::as_bytes(std::span(role)),
-         std::as_bytes(std::span(nqn)), bytes_of(zero), std::as_bytes(std::span(host))});
+    const Digest expected = hmac(auth::kSha384, *secret_key(kPlain, kNqn),
+                                 {augmented(challenge), bytes_of(le32(5)), bytes_of(le16(77)), bytes_of(zero),
+                                  std::as_bytes(std::span(role)), std::as_bytes(std::span(nqn)),
+                                  bytes_of(zero), std::as_bytes(std::span(host))});
     EXPECT_EQ(hex(Bytes(machine->ram.bytes).subspan(16, 48)), hex(expected));
     EXPECT_EQ(enable(), Status::AuthenticationRequired);
     auth::Header done{auth::kDhChap, auth::kSuccess2, {}, le16(77)};
@@ -276,7 +279,8 @@ TEST_F(NvmeofAuthenticationByGroup, TheRightSecretOpensTheController) {
     const Digest first = shared_;
     prove_on(1);
     EXPECT_NE(first, shared_) << "each conversation has a value of its own";
-    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))), Status::Success);
+    EXPECT_EQ(status(machine->run(1, Machine::entry(static_cast<std::uint8_t>(nvme::IoOpcode::Flush), 1))),
+              Status::Success);
 }
 
 TEST_F(NvmeofAuthenticationByGroup, AWrongSecretDoesNot) {
@@ -309,6 +313,14 @@ TEST_F(NvmeofAuthenticationByGroup, AValueThatGivesTheSecretAwayIsRefused) {
     EXPECT_EQ(machine->get<auth::Failed>().explanation,
               static_cast<std::uint8_t>(auth::Failure::IncorrectPayload));
     EXPECT_TRUE(machine->queues[0]->channel.closed);
+}
+
+TEST_F(NvmeofAuthentication, AMessageThatDoesNotFitStaysDue) {
+    EXPECT_EQ(send(bytes_of(negotiation())), Status::Success);
+    EXPECT_EQ(status(machine->run(0, message_entry(nvme::FabricsType::AuthenticationReceive, 16))),
+              Status::SequenceError);
+    EXPECT_EQ(receive(), Status::Success);
+    EXPECT_EQ(machine->get<auth::Challenge>().header.id, auth::kChallenge);
 }
 
 TEST_F(NvmeofAuthenticationByGroup, AConnectionMayEndInTheMiddleOfTheArithmetic) {

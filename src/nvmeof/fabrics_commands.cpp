@@ -71,8 +71,7 @@ void bind(Command& command, const ConnectFields& fields, const std::shared_ptr<C
     queue.bind(controller, static_cast<std::uint16_t>(fields.queue_size + 1U),
                (fields.attributes & nvme::kConnectNoFlowControl) == 0);
     constexpr std::uint32_t kAuthenticationRequired = 1U << 17U;
-    command.finish(Status::Success,
-                   controller->id() | (queue.trusted() ? 0U : kAuthenticationRequired));
+    command.finish(Status::Success, controller->id() | (queue.trusted() ? 0U : kAuthenticationRequired));
 }
 
 void connect_admin(Command& command, const ConnectFields& fields, Subsystem& subsystem, HostIdentity host,
@@ -119,6 +118,10 @@ void connect_io(Command& command, const ConnectFields& fields, Subsystem& subsys
 }
 
 void connect_with_data(Command& command) {
+    // Another Connect may have been faster than this one's data.
+    if (command.queue().controller() != nullptr) {
+        return command.finish(Status::SequenceError);
+    }
     ConnectData data;
     command.get_data(0, mutable_bytes_of(data));
     const ConnectFields fields(command);
@@ -190,7 +193,7 @@ void authentication_sent(Command& command) {
     }
     command.wait_in(conversation->waiting, [](Command& waited) { waited.finish(Status::Success); });
     Runtime& runtime = command.queue().runtime();
-    runtime.background().run([conversation] { conversation->calculate(); },
+    runtime.arithmetic().run([conversation] { conversation->calculate(); },
                              [conversation, &runtime] {
                                  conversation->calculated();
                                  runtime.work.append(conversation->waiting);
@@ -204,8 +207,8 @@ void authentication_received(Command& command) {
     }
     Queue& queue = command.queue();
     DhChap& conversation = *queue.authentication;
-    const Digest message = conversation.next();
-    if (message.empty() || message.size() > room) {
+    const Digest message = conversation.next(room);
+    if (message.empty()) {
         return command.finish(Status::SequenceError);
     }
     command.buffer().fill_zero(0, DhChap::kMaxMessage);

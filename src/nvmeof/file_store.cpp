@@ -45,9 +45,6 @@ Result<std::uint64_t> fit(const NamespaceConfig& config, int fd, bool made) {
     if (fstat(fd, &info) != 0) {
         return failed(config, "look at", errno);
     }
-    if (!S_ISREG(info.st_mode) && !S_ISBLK(info.st_mode)) {
-        return unfit(config, "is neither a file nor a block device");
-    }
     const off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0) {
         return failed(config, "measure", errno);
@@ -62,8 +59,10 @@ Result<std::uint64_t> fit(const NamespaceConfig& config, int fd, bool made) {
     }
     const std::uint64_t size = wanted != 0 ? wanted : present;
     if (size > present) {
-        return unfit(config, fmt::format("has {} bytes, too few for size={} ('truncate' lets it grow)",
-                                         present, size));
+        return unfit(config,
+                     fmt::format("has {} bytes, too few for size={} (make it larger first; at the start of "
+                                 "the server 'truncate' does)",
+                                 present, size));
     }
     if (size == 0 || size % config.block_size != 0) {
         return unfit(config,
@@ -111,10 +110,18 @@ Result<std::unique_ptr<FileStore>> FileStore::open(const NamespaceConfig& config
 
 Result<std::unique_ptr<FileStore>> FileStore::adopt(const NamespaceConfig& config, UniqueFd fd, bool made,
                                                     FileEngine& engine) {
+    struct stat info {};
+    if (fstat(fd.get(), &info) != 0) {
+        return failed(config, "look at", errno);
+    }
+    if (!S_ISREG(info.st_mode) && !S_ISBLK(info.st_mode)) {
+        return unfit(config, "is neither a file nor a block device");
+    }
     const int flags = fcntl(fd.get(), F_GETFL);
     const int access = flags & O_ACCMODE;
     if (flags < 0 || access == O_WRONLY || (access == O_RDONLY && !config.read_only)) {
-        return unfit(config, config.read_only ? "is not open for reading" : "is not open for reading and writing");
+        return unfit(config,
+                     config.read_only ? "is not open for reading" : "is not open for reading and writing");
     }
     // Blocks must go where they are meant to (O_APPEND), and direct access is our own choice.
     if (fcntl(fd.get(), F_SETFL, access) != 0) {
@@ -140,9 +147,13 @@ FileStore::FileStore(UniqueFd fd, std::uint64_t size, bool read_only, bool direc
       engine_(engine) {
 }
 
-FileStore::Identity FileStore::identity() const {
+FileStore::Identity FileStore::identity_of(int fd) {
     struct stat info {};
-    return fstat(fd_.get(), &info) == 0 ? Identity{info.st_dev, info.st_ino} : Identity{};
+    if (fstat(fd, &info) != 0) {
+        return {};
+    }
+    // A block device is the same under all its names.
+    return S_ISBLK(info.st_mode) ? Identity{0, info.st_rdev} : Identity{info.st_dev, info.st_ino};
 }
 
 std::vector<std::byte> FileStore::kept() const {

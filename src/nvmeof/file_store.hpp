@@ -44,7 +44,7 @@ class FileStore final : public Store {
         std::uint64_t inode = 0;
         friend bool operator==(const Identity&, const Identity&) = default;
     };
-    [[nodiscard]] Identity identity() const;
+    [[nodiscard]] static Identity identity_of(int fd);
     [[nodiscard]] bool direct() const { return direct_; }
 
     /// How ranges become zeroes; what the file system refuses once is not tried again.

@@ -177,6 +177,9 @@ void Queue::gone() {
     gone_ = true;
     runtime_.counters.lost_connections.add();
     fused_first = nullptr;
+    if (authentication != nullptr) {
+        authentication->abandon();
+    }
     for (Command& command : commands_) {
         if (command.active()) {
             command.drop();

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -16,6 +17,10 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 /// Giving back a page costs more than a tenth of filling it, so that steps of this are as long as others.
 constexpr std::uint64_t kDiscardBytes = 1U << 20U;
+
+constexpr std::uint64_t up_to_page(std::uint64_t offset) {
+    return (offset + kPage - 1) / kPage * kPage;
+}
 
 }  // namespace
 
@@ -55,7 +60,7 @@ Status RamStore::resize(std::uint64_t size) {
                      fmt::format("a namespace in memory grows to {} times its first size at most", kGrowth)};
     }
     if (size > size_) {
-        tail_.finish();
+        tail_.give_back_below(size);
         if (mprotect(memory_, size, PROT_READ | PROT_WRITE) != 0) {
             return Error{Errc::NoSpace,
                          fmt::format("no memory for {} bytes ({})", size, std::strerror(errno))};
@@ -64,7 +69,7 @@ Status RamStore::resize(std::uint64_t size) {
         (void)madvise(memory_, size, MADV_HUGEPAGE);
     } else {
         // Commands that were checked against the old size may still go there: it stays mapped.
-        const std::uint64_t end = (size + kPage - 1) / kPage * kPage;
+        const std::uint64_t end = up_to_page(size);
         std::memset(memory_ + size, 0, std::min(end, size_) - size);
         if (end < size_) {
             tail_.add(end, size_);
@@ -75,30 +80,36 @@ Status RamStore::resize(std::uint64_t size) {
 }
 
 void RamStore::Tail::add(std::uint64_t begin, std::uint64_t end) {
-    end_ = std::max(begin_ == end_ ? end : end_, end);
+    end_ = std::max(begin_ == end_ ? 0 : end_, up_to_page(end));
     begin_ = begin;
     if (!queued()) {
         store_.work_.add(*this);
     }
 }
 
-void RamStore::Tail::give_back(std::uint64_t begin) {
-    if (begin != end_) {
-        (void)madvise(store_.memory_ + begin, end_ - begin, MADV_DONTNEED);
-    }
-    end_ = begin;
+void RamStore::Tail::give_back(std::uint64_t begin, std::uint64_t end) {
+    [[maybe_unused]] const int given = madvise(store_.memory_ + begin, end - begin, MADV_DONTNEED);
+    assert(given == 0);
 }
 
 void RamStore::Tail::run() {
-    give_back(end_ - std::min(end_ - begin_, kDiscardBytes));
+    const std::uint64_t begin = end_ - std::min(end_ - begin_, kDiscardBytes);
+    give_back(begin, end_);
+    end_ = begin;
     if (begin_ != end_) {
         store_.work_.add(*this);
     }
 }
 
-void RamStore::Tail::finish() {
-    leave();
-    give_back(begin_);
+void RamStore::Tail::give_back_below(std::uint64_t size) {
+    const std::uint64_t end = std::min(end_, up_to_page(size));
+    if (begin_ < end) {
+        give_back(begin_, end);
+        begin_ = end;
+    }
+    if (begin_ == end_) {
+        leave();
+    }
 }
 
 void RamStore::begin(StoreOperation& operation) {
@@ -111,7 +122,7 @@ bool RamStore::cancel(StoreOperation& operation) {
 }
 
 void RamStore::zero(std::uint64_t offset, std::uint64_t length) {
-    const std::uint64_t first_page = (offset + kPage - 1) / kPage * kPage;
+    const std::uint64_t first_page = up_to_page(offset);
     const std::uint64_t last_page = (offset + length) / kPage * kPage;
     if (first_page >= last_page ||
         madvise(memory_ + first_page, last_page - first_page, MADV_DONTNEED) != 0) {

@@ -43,12 +43,13 @@ class RamStore final : public Store {
       public:
         explicit Tail(RamStore& store) : store_(store) {}
         void run() override;
-        /// All that is left at once.
-        void finish();
+        /// What of it lies below `size`, at once: the namespace grows into it.
+        void give_back_below(std::uint64_t size);
+        /// Precondition: `begin` is a multiple of a page, and what is there already begins at `end` or later.
         void add(std::uint64_t begin, std::uint64_t end);
 
       private:
-        void give_back(std::uint64_t begin);
+        void give_back(std::uint64_t begin, std::uint64_t end);
         RamStore& store_;
         std::uint64_t begin_ = 0;
         std::uint64_t end_ = 0;

@@ -50,6 +50,36 @@ TEST_F(NvmeofRamStore, WhatIsAddedReadsAsZeroesHoweverSoonItComes) {
     }
 }
 
+TEST_F(NvmeofRamStore, BlocksNeedNotEndWherePagesDo) {
+    ASSERT_TRUE(store->resize(7 * kMiB + 512));
+    ASSERT_TRUE(store->resize(kMiB));
+    while (!work.empty()) {
+        (void)work.step();
+    }
+    ASSERT_TRUE(store->resize(8 * kMiB));
+    EXPECT_TRUE(is(0, kMiB, 0x77));
+    EXPECT_TRUE(is(kMiB, 8 * kMiB, 0));
+}
+
+TEST_F(NvmeofRamStore, GrowingALittleDoesNotHurryTheRest) {
+    ASSERT_TRUE(store->resize(kMiB));
+    ASSERT_TRUE(store->resize(2 * kMiB));
+    EXPECT_TRUE(is(kMiB, 2 * kMiB, 0));
+    EXPECT_TRUE(is(2 * kMiB, 8 * kMiB, 0x77)) << "not yet";
+    while (!work.empty()) {
+        (void)work.step();
+    }
+    EXPECT_TRUE(is(2 * kMiB, 8 * kMiB, 0));
+    ASSERT_TRUE(store->resize(4 * kMiB));
+    std::memset(store->memory(), 0x77, 4 * kMiB);
+    ASSERT_TRUE(store->resize(3 * kMiB));
+    while (!work.empty()) {
+        (void)work.step();
+    }
+    EXPECT_TRUE(is(0, 3 * kMiB, 0x77));
+    EXPECT_TRUE(is(3 * kMiB, 4 * kMiB, 0));
+}
+
 TEST_F(NvmeofRamStore, ItMayBecomeSmallerAgainAndAgain) {
     ASSERT_TRUE(store->resize(6 * kMiB));
     (void)work.step();

@@ -38,19 +38,17 @@ struct Runtime {
         return *files_;
     }
 
-    /// For what would hold up the device thread. Made when first asked for, which must be before a sandbox is
-    /// entered.
-    BackgroundWorker& background() {
-        if (background_ == nullptr) {
-            background_ = std::make_unique<BackgroundWorker>(loop, on_thread_start);
-        }
-        return *background_;
-    }
+    /// For what would hold up the device thread: looking at files that come, unmapping memory; and, so that
+    /// no file is in its way, the arithmetic of authentication. Made when first asked for, which must be
+    /// before a sandbox is entered.
+    BackgroundWorker& background() { return made(background_); }
+    BackgroundWorker& arithmetic() { return made(arithmetic_); }
 
     [[nodiscard]] bool has_background() const { return background_ != nullptr; }
     /// Jobs there that have not ended.
     [[nodiscard]] std::size_t in_background() const {
-        return background_ == nullptr ? 0 : background_->pending();
+        return (background_ == nullptr ? 0 : background_->pending()) +
+               (arithmetic_ == nullptr ? 0 : arithmetic_->pending());
     }
 
     /// One budgeted step of what is pending, some tens of microseconds; false when there was nothing. To be
@@ -64,9 +62,17 @@ struct Runtime {
     }
 
   private:
+    BackgroundWorker& made(std::unique_ptr<BackgroundWorker>& worker) {
+        if (worker == nullptr) {
+            worker = std::make_unique<BackgroundWorker>(loop, on_thread_start);
+        }
+        return *worker;
+    }
+
     /// Last: its threads use the buffers.
     std::unique_ptr<FileEngine> files_;
     std::unique_ptr<BackgroundWorker> background_;
+    std::unique_ptr<BackgroundWorker> arithmetic_;
 };
 
 }  // namespace ernic::nvmeof

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, R
         subsystem->secrets_ = std::move(*secrets);
         DhChap::warm_up(config.auth_group);
         if (config.auth_group != wire::nvme::auth::kNullGroup) {
-            (void)runtime.background();
+            (void)runtime.arithmetic();
         }
     }
     for (const NamespaceConfig& space : config.namespaces) {

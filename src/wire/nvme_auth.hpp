@@ -80,7 +80,8 @@ struct Challenge {
 };
 ERNIC_WIRE(Challenge, 16);
 
-/// The response, the host's challenge (hash length each; zeroes when it is not valid) and its public value follow.
+/// The response, the host's challenge (hash length each; zeroes when it is not valid) and its public value
+/// follow.
 struct Reply {
     Header header;
     std::uint8_t hash_length;

@@ -15,7 +15,6 @@ class NamespacesInFiles(ServerTest):
     def setUp(self):
         super().setUp()
         self.server = self.start_with_control("--backend", "nvmeof:size=1M")
-        self.server.wait_for_log("sandbox on")
 
     def ctl(self, *arguments, code=0):
         done = subprocess.run([CTL, "--json", *arguments], capture_output=True, timeout=TIMEOUT, check=False, text=True,
@@ -86,14 +85,27 @@ class NamespacesInFiles(ServerTest):
             self.assertEqual(control.result("nvme-add", [both], file="disk")["nsid"], 2)
             # The same open file again, which no lock keeps out.
             self.assertEqual(control.error("nvme-add", [both], file="other"), "busy")
-            # Those that come while one is being looked at.
-            for nsid in (5, 5, 6):
-                opened = os.open(self.file(f"many{nsid}", MIB), os.O_RDWR)
+            # It was left alone: nobody else can lock it, and it has its size.
+            self.assertEqual(control.error("nvme-add", [both], file="other", new=True, size="2M"), "busy")
+            self.assertEqual(path.stat().st_size, MIB)
+            self.assertIn("is in use", self.ctl("nvme", "add", "--file", "disk", "--ro", code=1))
+
+    def test_at_the_same_time(self):
+        """Each client waits for its own; between clients the first one has the number, or the file."""
+        files = [os.open(self.file(f"disk{i}", MIB), os.O_RDWR) for i in range(4)]
+        with contextlib.ExitStack() as stack:
+            for opened in files:
                 stack.callback(os.close, opened)
-                request = {"id": nsid, "command": "nvme-add", "arguments": {"file": "x", "nsid": nsid}}
-                control.send(json.dumps(request).encode() + b"\n", [opened])
-            self.assertEqual([control.line()["ok"] for _ in range(3)], [True, False, True])
-        self.assertEqual(sorted(self.namespaces()), [1, 2, 5, 6])
+            clients = [stack.enter_context(Control(self.control)) for _ in range(6)]
+            requests = [({"nsid": 5}, 0), ({"nsid": 5}, 1), ({}, 2), ({}, 3), ({"nsid": 9}, 2), ({"nsid": 10, "ro": True}, 3)]
+            for client, (arguments, which) in zip(clients, requests):
+                request = {"id": 1, "command": "nvme-add", "arguments": {"file": "x", **arguments}}
+                client.send(json.dumps(request).encode() + b"\n", [files[which]])
+            answers = [client.line() for client in clients]
+        self.assertEqual(sum(answer["ok"] for answer in answers[:2]), 1, answers)
+        self.assertEqual(sum(answer["ok"] for answer in answers[2::2]), 1, answers)
+        self.assertEqual(sum(answer["ok"] for answer in answers[3::2]), 1, answers)
+        self.assertEqual(len(self.namespaces()), 4)
 
 
 if __name__ == "__main__":

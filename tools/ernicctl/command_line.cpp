@@ -243,8 +243,9 @@ std::variant<Job, Farewell> parse(std::span<const char* const> arguments, const 
         return *farewell;
     }
     if (job.command == "nvme-add" && !job.file && (job.read_only || !job.arguments.contains("size"))) {
-        return Farewell{kUsageError, job.read_only ? "ernicctl: --ro is for a namespace in a file: give --file\n"
-                                                   : "ernicctl: nvme add needs a size, such as 64M, or --file\n"};
+        return Farewell{kUsageError, job.read_only
+                                         ? "ernicctl: --ro is for a namespace in a file: give --file\n"
+                                         : "ernicctl: nvme add needs a size, such as 64M, or --file\n"};
     }
     if (job.socket.empty()) {
         job.socket = environment.control.empty() ? environment.temp_dir + "/rocm-ernic-control.sock"

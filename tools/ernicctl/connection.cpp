@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A full disk may keep the end of a capture waiting; everything else is answered within a millisecond.
+/// A full disk may keep the end of a capture waiting, and a slow one a namespace in a file; everything else
+/// is answered within a millisecond.
 constexpr timeval kPatience{30, 0};
 
 Error failed(std::string sentence) {
@@ -85,6 +86,7 @@ Result<std::string> Connection::receive() {
 
 Result<json> Connection::request(const std::string& command, const json& arguments, int fd) {
     const int id = next_id_++;
+    answered_ = false;
     const json request = {{"id", id}, {"command", command}, {"arguments", arguments}};
     // A word of the command line need not be UTF-8; the server says what it thinks of it.
     const std::string line = request.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
@@ -98,6 +100,7 @@ Result<json> Connection::request(const std::string& command, const json& argumen
     if (!answer.is_object() || !answer.contains("ok")) {
         return failed("the answer is not of the control protocol: is this the socket of a VMM?");
     }
+    answered_ = true;
     if (answer["ok"] == json(true) && answer.contains("result")) {
         return std::move(answer["result"]);
     }

@@ -19,6 +19,8 @@ class Connection {
     /// at most. Fails: with the server's sentence, or Io when there is no usable answer.
     [[nodiscard]] Result<nlohmann::json> request(const std::string& command, const nlohmann::json& arguments,
                                                  int fd = -1);
+    /// The last request was answered: if it failed, nothing was done.
+    [[nodiscard]] bool answered() const { return answered_; }
 
   private:
     explicit Connection(UniqueFd socket) : socket_(std::move(socket)) {}
@@ -29,6 +31,7 @@ class Connection {
     UniqueFd socket_;
     std::string in_;
     int next_id_ = 1;
+    bool answered_ = false;
 };
 
 }  // namespace ernic::ctl

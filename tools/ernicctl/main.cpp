@@ -93,7 +93,8 @@ Result<json> add_file(Connection& connection, Job& job) {
     job.arguments["ro"] = job.read_only;
     job.arguments["new"] = made;
     auto result = connection.request(job.command, job.arguments, fd.get());
-    if (!result && made) {
+    // Without an answer the server may be about to use it.
+    if (!result && made && connection.answered()) {
         ::unlink(path.c_str());
     }
     return result;
