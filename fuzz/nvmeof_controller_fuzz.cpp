@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A host that talks to an NVMe over Fabrics target without RDMA between them: capsules of any content,
-// Connect data, SGLs, log pages, features, long commands, namespaces that come and go, time. Every command is
-// answered at most once, and when all connections have ended nothing of them remains.
+// Connect data, SGLs, log pages, features, long commands, namespaces that come and go, time; over two paths,
+// and with authentication. Every command is answered at most once, who has proved nothing gets nothing, and
+// when all connections have ended nothing of them remains.
 #include <array>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "fuzz/input.hpp"
+#include "fuzz/socket_folder.hpp"
 #include "nvmeof/fake_host.hpp"
 #include "nvmeof/target.hpp"
 
@@ -26,8 +29,34 @@ constexpr std::uint16_t kQueues = 4;
 constexpr std::uint32_t kBlocks = 2048;
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
-TargetConfig config() {
+constexpr const char* kSecret = "DHHC-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+constexpr std::uint16_t kTransaction = 77;
+
+/// The secrets of the one host there is, in a file.
+const std::string& secrets() {
+    static const std::string path = [] {
+        std::string name = socket_path() + "ecrets";
+        std::ofstream(name) << "host " << kSecret << ' ' << kSecret << '\n';
+        return name;
+    }();
+    return path;
+}
+
+/// Who may connect: anybody who gives the right name, or only who proves to be it, by whichever group.
+enum class Trust : std::uint8_t { ByName, BySecret, ByGroup };
+
+/// The end of the input says, so that its beginning means the same in each case.
+Trust trust_of(const std::uint8_t* data, std::size_t size) {
+    const unsigned last = size == 0 ? 0 : data[size - 1] % 16U;
+    return last == 1 ? Trust::ByGroup : last == 2 || last == 3 ? Trust::BySecret : Trust::ByName;
+}
+
+TargetConfig config(Trust trust) {
     TargetConfig made;
+    if (trust != Trust::ByName) {
+        made.auth_file = secrets();
+        made.auth_group = trust == Trust::ByGroup ? 1 : 0;
+    }
     made.namespaces = {{1, kBlocks * 512, 512, "", false, false},
                        {2, kBlocks * 512, 4096, "", false, false},
                        {5, kBlocks * 512, 512, "", true, false}};
@@ -49,10 +78,12 @@ struct Connection {
 
 class World {
   public:
-    explicit World(Input input) : input_(input) {
-        auto made = Target::make(config(), runtime_, directory_);
+    World(Input input, Trust trust) : input_(input), trust_(trust) {
+        const TargetConfig wanted = config(trust);
+        auto made = Target::make(wanted, runtime_, directory_);
         require(made.ok(), "the target can be made");
         target_ = std::move(*made);
+        path_ = Target::make_path(wanted, *target_, runtime_, directory_);
     }
 
     void run() {
@@ -103,11 +134,11 @@ class World {
     void open() {
         const auto id = static_cast<std::uint16_t>(input_.below(kQueues + 1));
         const std::uint16_t entries = input_.u16() % 300;
-        open(id, entries);
+        open(id, entries, entries % 8U == 5 ? *path_ : *target_);
     }
-    void open(std::uint16_t id, std::uint16_t entries) {
+    void open(std::uint16_t id, std::uint16_t entries, Target& target) {
         const QueueRequest request{id, entries, entries, 0, {}};
-        const auto grant = target_->consider(request);
+        const auto grant = target.consider(request);
         const std::size_t place = id % kQueues;
         if (!grant || connections_[place] != nullptr) {
             return;
@@ -118,7 +149,7 @@ class World {
         for (std::uint16_t slot = 0; slot < grant->entries; ++slot) {
             connection->channel.free_slots.push_back(slot);
         }
-        connection->channel.handler = &target_->accepted(request, connection->channel);
+        connection->channel.handler = &target.accepted(request, connection->channel);
         connections_[place] = std::move(connection);
     }
 
@@ -197,10 +228,13 @@ class World {
         const Subsystem* const subsystem = target_->subsystem(std::string(nqn));
         const std::uint16_t controller =
             id == 0 || subsystem->controllers().empty() ? 0xffff : subsystem->controllers().back()->id();
-        open(id, 32);
+        open(id, 32, *target_);
         put_connect_data(nqn, "host", controller);
         send(connections_[id].get(), connect_entry(id, 32, input_.u8() * 100), {});
         settle();
+        if (trust_ != Trust::ByName && input_.u8() % 8U != 0) {
+            prove(connections_[id].get());
+        }
         if (id == 0) {
             SubmissionEntry enable = entry(0x7f, 0);
             enable.dwords[1].set(nvme::property::kConfiguration);
@@ -209,7 +243,77 @@ class World {
         }
         settle();
     }
+    void authentication(Connection* connection, nvme::FabricsType type, std::uint32_t bytes) {
+        SubmissionEntry made = entry(0x7f, static_cast<std::uint32_t>(type));
+        made.data = SglDescriptor::keyed(kHostBase, bytes, kKey, false);
+        made.dwords[0].set(0xe9010100U);
+        made.dwords[1].set(bytes);
+        send(connection, made, {});
+        settle();
+    }
+    /// A conversation by the rules, up to bytes that the input changes and steps that it leaves out.
+    void prove(Connection* connection) {
+        namespace auth = nvme::auth;
+        proved_ = true;
+        const auto put = [this](Bytes message) {
+            std::memcpy(ram_.bytes.data(), message.data(), message.size());
+            if (input_.u8() % 8U == 0) {
+                ram_.bytes[input_.below(128)] = static_cast<std::byte>(input_.u8());
+            }
+        };
+        auth::Negotiate wish{};
+        wish.header = {auth::kCommon, auth::kNegotiate, {}, le16(kTransaction)};
+        wish.descriptors = 1;
+        wish.descriptor = {auth::kDhChap, 0, 1, 2, {auth::kSha256}, {0, 1}};
+        put(bytes_of(wish));
+        if (input_.u8() % 16U != 0) {
+            authentication(connection, nvme::FabricsType::AuthenticationSend, sizeof wish);
+        }
+        authentication(connection, nvme::FabricsType::AuthenticationReceive,
+                       input_.u8() % 16U == 0 ? 20 : 2048);
+        const auto challenge = *read_value<auth::Challenge>(ram_.bytes);
+        const Digest value(ram_.bytes.begin() + 16, ram_.bytes.begin() + 16 + 32);
+        Digest augmented = value;
+        Digest own_value;
+        if (trust_ == Trust::ByGroup) {
+            static const std::unique_ptr<DhExchange> exchange = DhExchange::make(1);
+            const Digest secret = exchange->secret(Bytes(ram_.bytes).subspan(48, 256));
+            augmented = hmac(auth::kSha256, digest(auth::kSha256, secret), {value});
+            own_value = exchange->public_value();
+        }
+        const std::uint8_t zero = 0;
+        const Digest response =
+            hmac(auth::kSha256, *secret_key(kSecret, "host"),
+                 {augmented, bytes_of(challenge.sequence), bytes_of(le16(kTransaction)), bytes_of(zero),
+                  text_bytes("HostHost"), text_bytes("host"), bytes_of(zero), text_bytes("nvmet-test")});
+        auth::Reply reply{};
+        reply.header = {auth::kDhChap, auth::kReply, {}, le16(kTransaction)};
+        reply.hash_length = 32;
+        reply.challenge_valid = input_.u8() % 2U;
+        reply.value_length.set(static_cast<std::uint16_t>(own_value.size()));
+        reply.sequence.set(5);
+        Digest message(bytes_of(reply).begin(), bytes_of(reply).end());
+        message.insert(message.end(), response.begin(), response.end());
+        message.resize(message.size() + 32);
+        message.insert(message.end(), own_value.begin(), own_value.end());
+        put(message);
+        authentication(connection, nvme::FabricsType::AuthenticationSend,
+                       static_cast<std::uint32_t>(message.size()) - (input_.u8() % 16U == 0 ? 1 : 0));
+        authentication(connection, nvme::FabricsType::AuthenticationReceive, 2048);
+    }
     void property() {
+        if (trust_ != Trust::ByName && input_.flag()) {
+            Connection* const connection = some();
+            if (input_.flag()) {
+                return prove(connection);
+            }
+            const Bytes message = input_.bytes(input_.below(200));
+            std::memcpy(ram_.bytes.data(), message.data(), message.size());
+            return authentication(connection,
+                                  input_.flag() ? nvme::FabricsType::AuthenticationSend
+                                                : nvme::FabricsType::AuthenticationReceive,
+                                  input_.flag() ? static_cast<std::uint32_t>(message.size()) : input_.u16());
+        }
         SubmissionEntry made = entry(0x7f, input_.flag() ? 4 : 0);
         made.dwords[0].set(input_.u8());
         constexpr std::array<std::uint32_t, 5> kOffsets = {0, 8, 0x14, 0x1c, 0x20};
@@ -267,7 +371,7 @@ class World {
                 (void)subsystem.resize(1 + input_.below(6), std::uint64_t{input_.u16()} * 512);
                 break;
             case 3:
-                target_->set_ana_state(input_.pick(kStates));
+                (input_.flag() ? *path_ : *target_).set_ana_state(input_.pick(kStates));
                 break;
             default:
                 drop(input_.below(kQueues));
@@ -306,6 +410,9 @@ class World {
     void settle() {
         for (int i = 0; i < 64; ++i) {
             step();
+            if (runtime_.in_background() != 0) {
+                loop_.run_once(true);
+            }
         }
     }
 
@@ -313,21 +420,33 @@ class World {
         for (std::size_t place = 0; place < kQueues; ++place) {
             drop(place);
         }
+        while (runtime_.in_background() != 0) {
+            loop_.run_once(true);
+        }
         for (int i = 0; i < 10000 && runtime_.step(); ++i) {
         }
         require(runtime_.work.empty(), "nothing is left to do");
-        require(target_->connections() == 0, "connections are given back");
+        for (const auto& space : target_->nvm().namespaces()) {
+            require(space == nullptr || trust_ == Trust::ByName || proved_ ||
+                        space->counters.reads.value() + space->counters.writes.value() == 0,
+                    "who has proved nothing reads and writes nothing");
+        }
+        require(target_->connections() == 0 && path_->connections() == 0, "connections are given back");
         require(target_->nvm().controllers().empty() && target_->discovery().controllers().empty(),
                 "controllers end with their queues");
+        require(path_->discovery().controllers().empty(), "those of the other path, too");
         require(runtime_.buffers.free_bytes() == runtime_.buffers.bytes(), "buffers are given back");
     }
 
     Input input_;
+    Trust trust_;
+    bool proved_ = false;
     FakeClock clock_;
     EventLoop loop_{clock_};
     Runtime runtime_{loop_, log::Logger(log::null_sink(), "nvmeof")};
     Directory directory_;
     std::unique_ptr<Target> target_;
+    std::unique_ptr<Target> path_;
     test::HostRam ram_{256U << 10U};
     std::array<std::unique_ptr<Connection>, kQueues> connections_;
 };
@@ -336,6 +455,6 @@ class World {
 }  // namespace ernic::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    ernic::fuzz::World(ernic::fuzz::Input(data, size)).run();
+    ernic::fuzz::World(ernic::fuzz::Input(data, size), ernic::fuzz::trust_of(data, size)).run();
     return 0;
 }
