@@ -233,7 +233,7 @@ class World {
         send(connections_[id].get(), connect_entry(id, 32, input_.u8() * 100), {});
         settle();
         if (trust_ != Trust::ByName && input_.u8() % 8U != 0) {
-            prove(connections_[id].get());
+            prove(id);
         }
         if (id == 0) {
             SubmissionEntry enable = entry(0x7f, 0);
@@ -243,16 +243,17 @@ class World {
         }
         settle();
     }
-    void authentication(Connection* connection, nvme::FabricsType type, std::uint32_t bytes) {
+    /// The connection may end by it, so that it is named by its place.
+    void authentication(std::size_t place, nvme::FabricsType type, std::uint32_t bytes) {
         SubmissionEntry made = entry(0x7f, static_cast<std::uint32_t>(type));
         made.data = SglDescriptor::keyed(kHostBase, bytes, kKey, false);
         made.dwords[0].set(0xe9010100U);
         made.dwords[1].set(bytes);
-        send(connection, made, {});
+        send(connections_[place].get(), made, {});
         settle();
     }
     /// A conversation by the rules, up to bytes that the input changes and steps that it leaves out.
-    void prove(Connection* connection) {
+    void prove(std::size_t place) {
         namespace auth = nvme::auth;
         proved_ = true;
         const auto put = [this](Bytes message) {
@@ -267,10 +268,9 @@ class World {
         wish.descriptor = {auth::kDhChap, 0, 1, 2, {auth::kSha256}, {0, 1}};
         put(bytes_of(wish));
         if (input_.u8() % 16U != 0) {
-            authentication(connection, nvme::FabricsType::AuthenticationSend, sizeof wish);
+            authentication(place, nvme::FabricsType::AuthenticationSend, sizeof wish);
         }
-        authentication(connection, nvme::FabricsType::AuthenticationReceive,
-                       input_.u8() % 16U == 0 ? 20 : 2048);
+        authentication(place, nvme::FabricsType::AuthenticationReceive, input_.u8() % 16U == 0 ? 20 : 2048);
         const auto challenge = *read_value<auth::Challenge>(ram_.bytes);
         const Digest value(ram_.bytes.begin() + 16, ram_.bytes.begin() + 16 + 32);
         Digest augmented = value;
@@ -297,19 +297,19 @@ class World {
         message.resize(message.size() + 32);
         message.insert(message.end(), own_value.begin(), own_value.end());
         put(message);
-        authentication(connection, nvme::FabricsType::AuthenticationSend,
+        authentication(place, nvme::FabricsType::AuthenticationSend,
                        static_cast<std::uint32_t>(message.size()) - (input_.u8() % 16U == 0 ? 1 : 0));
-        authentication(connection, nvme::FabricsType::AuthenticationReceive, 2048);
+        authentication(place, nvme::FabricsType::AuthenticationReceive, 2048);
     }
     void property() {
         if (trust_ != Trust::ByName && input_.flag()) {
-            Connection* const connection = some();
+            const std::size_t place = input_.below(kQueues);
             if (input_.flag()) {
-                return prove(connection);
+                return prove(place);
             }
             const Bytes message = input_.bytes(input_.below(200));
             std::memcpy(ram_.bytes.data(), message.data(), message.size());
-            return authentication(connection,
+            return authentication(place,
                                   input_.flag() ? nvme::FabricsType::AuthenticationSend
                                                 : nvme::FabricsType::AuthenticationReceive,
                                   input_.flag() ? static_cast<std::uint32_t>(message.size()) : input_.u16());
