@@ -144,7 +144,7 @@ def reset_and_disconnect_under_load(ground):
 def queue_types(ground):
     """047: queues of their own for writing. (Polled ones work, too, but the driver warns: docs/limits.md.)"""
     ground.connect("--nr-io-queues=2 --nr-write-queues=1")
-    ground.guest.check(f"dmesg | grep '{ground.controller}: mapped 2/1/0 default/read/poll'")
+    ground.guest.check(f"dmesg | grep '{ground.controller}: mapped 1/2/0 default/read/poll'")
     ground.guest.check(f"fio --name=job --filename={ground.disk} --direct=1 --ioengine=pvsync2 --rw=randrw --bs=4k --size=4M "
                        "--verify=crc32c --verify_fatal=1 >/tmp/fio.out 2>&1 || { cat /tmp/fio.out; false; }")
     ground.host.disconnect()

@@ -36,10 +36,10 @@ inline Error invalid(std::string sentence) {
 template <typename T>
 class [[nodiscard]] Result {
   public:
-    Result(T value)
-        : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-    Result(Error error)                                        // NOLINT(google-explicit-constructor)
-        : state_(std::in_place_index<1>, std::move(error)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
     [[nodiscard]] bool ok() const { return state_.index() == 0; }
     explicit operator bool() const { return ok(); }

@@ -44,7 +44,7 @@ inline constexpr std::size_t kAtomicHistory = 64;
 
 /// Answers of one QP that may wait for room on the way to the peer. More than a requester of ours can have
 /// under way in requests; what a peer asks for beyond that is lost, as it would be in a switch.
-inline constexpr std::size_t kMaxAnswers = 2 * kMaxInFlight;
+inline constexpr std::size_t kMaxAnswers = std::size_t{2} * kMaxInFlight;
 
 /// Minimum RNR NAK timer values by code (InfiniBand table 45).
 constexpr Nanoseconds rnr_delay(std::uint8_t code) {
