@@ -58,6 +58,15 @@ class Initiator:
     def controllers(self):
         return self.guest.check("ls /sys/class/nvme 2>/dev/null; true").split()
 
+    def wait_state(self, controller, state, timeout=60):
+        path = f"/sys/class/nvme/{controller}/state"
+        require(pairs.wait_for(self.guest, f'[ "$(cat {path})" = {state} ]', timeout),
+                f"{controller} is {self.guest.run(f'cat {path}').out.strip()}, not {state}: {self.guest.check('dmesg | tail -15')}")
+
+    def read(self, disk, mib=4):
+        """Reads the beginning of the disk, past the page cache."""
+        self.guest.check(f"dd if={disk} of=/dev/null iflag=direct bs=1M count={mib} 2>/dev/null")
+
     def disks(self, count=1, timeout=20):
         """The block devices of all namespaces, once there are `count`."""
         listing = "ls /dev | grep -E '^nvme[0-9]+n[0-9]+$'"

@@ -90,16 +90,6 @@ def nvmeof(lab):
     return "; ".join(evidence)
 
 
-def state_of(guest, controller):
-    return guest.check(f"cat /sys/class/nvme/{controller}/state 2>/dev/null; true").strip()
-
-
-def wait_state(guest, controller, state, timeout=60):
-    path = f"/sys/class/nvme/{controller}/state"
-    require(pairs.wait_for(guest, f'[ "$(cat {path})" = {state} ]', timeout),
-            f"{controller} is {state_of(guest, controller)}, not {state}: {guest.check('dmesg | tail -15')}")
-
-
 @scenario("nvmeof-mesh", boot="none", complaints=True)
 def nvmeof_mesh(lab):
     """A target in another server of a mesh: verified IO over TCP; the server dies and comes back, the host reconnects."""
@@ -130,12 +120,12 @@ def nvmeof_mesh(lab):
     guest.run("sleep 3")
     target.kill()
     begin = time.monotonic()
-    wait_state(guest, controller, "connecting", 60)
+    host.wait_state(controller, "connecting", 60)
     noticed = time.monotonic() - begin
     target = start_target()
     mesh.wait_peers(server, 1)
     begin = time.monotonic()
-    wait_state(guest, controller, "live", 120)
+    host.wait_state(controller, "live", 120)
     require(writer.wait(120).ok, guest.check("cat /tmp/fio.log"))
     evidence.append(f"death noticed after {noticed:.1f} s, live again {time.monotonic() - begin:.1f} s after the restart, "
                     "no error reached fio")

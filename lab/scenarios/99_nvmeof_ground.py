@@ -23,9 +23,6 @@ class Ground:
         self.controller = self.host.connect(options=options)
         self.disk, = self.host.disks()
 
-    def state(self):
-        return self.guest.check(f"cat /sys/class/nvme/{self.controller}/state").strip()
-
     def sizes(self):
         """MiB of the namespaces that the host has, by their numbers."""
         lines = self.guest.check("for d in /sys/block/nvme*n*; do echo $(cat $d/nsid $d/size 2>/dev/null); done; true").splitlines()
@@ -37,20 +34,12 @@ class Ground:
             require(time.monotonic() < deadline, f"namespaces by number, in MiB: {sizes}, not {wanted}; {self.guest.check('lsblk')}")
             self.guest.run("sleep 0.3")
 
-    def live(self):
-        path = f"/sys/class/nvme/{self.controller}/state"
-        require(pairs.wait_for(self.guest, f"[ $(cat {path}) = live ]", 30), f"the controller is {self.state()}")
-
-    def reads(self):
-        self.guest.check(f"dd if={self.disk} of=/dev/null iflag=direct bs=64k count=16 2>/dev/null")
-
 
 def discovery_stays(ground):
     """003: a discovery controller lives by its keep-alive."""
     controller = ground.host.connect(nvme.DISCOVERY_NQN, options="--keep-alive-tmo=2")
     ground.guest.run("sleep 5")
-    state = ground.guest.check(f"cat /sys/class/nvme/{controller}/state").strip()
-    require(state == "live", f"after five seconds the discovery controller is {state}")
+    ground.host.wait_state(controller, "live", 0.1)
     ground.host.disconnect(nvme.DISCOVERY_NQN)
 
 
@@ -70,8 +59,8 @@ def resets(ground):
     """005, 022: a controller reset, again and again."""
     for _ in range(3):
         ground.guest.check(f"nvme reset /dev/{ground.controller}")
-        ground.live()
-        ground.reads()
+        ground.host.wait_state(ground.controller, "live", 30)
+        ground.host.read(ground.disk, 1)
 
 
 def beyond_the_end(ground):
@@ -111,7 +100,7 @@ def by_ipv6(ground):
     require(IPV6_TARGET in {r["traddr"].strip() for r in records}, f"discovered {records}")
     ground.controller = ground.host.connect(target=IPV6_TARGET)
     ground.disk, = ground.host.disks()
-    ground.reads()
+    ground.host.read(ground.disk, 1)
     ground.host.disconnect()
 
 
@@ -130,7 +119,7 @@ def reset_and_disconnect_under_load(ground):
     ground.guest.run("sleep 1")
     for _ in range(3):
         ground.guest.check(f"nvme reset /dev/{ground.controller}")
-        ground.live()
+        ground.host.wait_state(ground.controller, "live", 30)
         ground.guest.run("sleep 0.5")
     job.wait(60)
     require(ground.guest.check("cat /tmp/fio.code").strip() == "0", ground.guest.check("tail -5 /tmp/fio.out"))

@@ -172,8 +172,7 @@ Answer pcap_start(ControlTargets& targets, Call& call) {
         return invalid("the request must carry an open file descriptor to write to (SCM_RIGHTS)");
     }
     const std::string shown = name.value().value_or("descriptor");
-    const auto is_control = [](char letter) { return static_cast<unsigned char>(letter) < ' '; };
-    if (shown.size() > kLongestName || std::any_of(shown.begin(), shown.end(), is_control)) {
+    if (shown.size() > kLongestName || !control::can_be_shown(shown)) {
         return invalid(fmt::format("argument 'name' must have at most {} bytes and no control characters",
                                    kLongestName));
     }

@@ -160,18 +160,6 @@ std::uint64_t new_generation(const nvmeof::Runtime& runtime) {
     return runtime.loop.clock().now() | 1U;
 }
 
-/// Whether it is given and true.
-Result<bool> flag_of(const Call& call, const char* name) {
-    const auto found = call.arguments.find(name);
-    if (found == call.arguments.end()) {
-        return false;
-    }
-    if (!found->is_boolean()) {
-        return Error{Errc::InvalidArgument, fmt::format("argument '{}' must be true or false", name)};
-    }
-    return found->get<bool>();
-}
-
 /// The argument `file`: the name of the file that comes open with the request; empty when there is none.
 Result<std::string> file_of(const Call& call) {
     const auto name = call.text("file");
@@ -187,8 +175,7 @@ Result<std::string> file_of(const Call& call) {
         }
         return std::string();
     }
-    const auto is_control = [](char letter) { return static_cast<unsigned char>(letter) < ' '; };
-    if (name.value()->empty() || std::any_of(name.value()->begin(), name.value()->end(), is_control)) {
+    if (name.value()->empty() || !control::can_be_shown(*name.value())) {
         return Error{Errc::InvalidArgument, "argument 'file' must be a name without control characters"};
     }
     if (!call.fd) {
@@ -271,7 +258,8 @@ Answer add(NvmeofTargets& targets, const std::shared_ptr<Openings>& openings, Ca
     }
     const bool in_file = !file.value().empty();
     // Without a size a file is used as it is.
-    const auto size = in_file && !call.arguments.contains("size") ? Result<std::uint64_t>(0) : size_of(call);
+    const bool sized = !in_file || call.arguments.contains("size");
+    const auto size = sized ? size_of(call) : Result<std::uint64_t>(0);
     const auto nsid = nsid_of(call);
     const auto block = call.number("bs", kDefaultBlock, 4096);
     if (!size || !nsid || !block) {
@@ -285,8 +273,7 @@ Answer add(NvmeofTargets& targets, const std::shared_ptr<Openings>& openings, Ca
     if (!NamespaceConfig::is_block_size(config.block_size)) {
         return Error{Errc::OutOfRange, "argument 'bs' must be 512, 1024, 2048 or 4096"};
     }
-    if (config.size % config.block_size != 0 ||
-        (config.size == 0 && (!in_file || call.arguments.contains("size")))) {
+    if (config.size % config.block_size != 0 || (sized && config.size == 0)) {
         return Error{Errc::InvalidArgument, fmt::format("size {} is no multiple of the block size {}",
                                                         config.size, config.block_size)};
     }
@@ -294,8 +281,8 @@ Answer add(NvmeofTargets& targets, const std::shared_ptr<Openings>& openings, Ca
         return taken(config.id);
     }
     if (in_file) {
-        const auto read_only = flag_of(call, "ro");
-        const auto made = flag_of(call, "new");
+        const auto read_only = call.flag("ro");
+        const auto made = call.flag("new");
         if (!read_only || !made) {
             return !read_only ? read_only.error() : made.error();
         }

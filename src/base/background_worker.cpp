@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "base/background_worker.hpp"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <utility>
+
+#include "base/blocked_signals.hpp"
 
 namespace ernic {
 
 BackgroundWorker::BackgroundWorker(EventLoop& loop, const Function& on_start)
     : loop_(loop), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     loop_.add(event_.get(), EPOLLIN, [this](std::uint32_t) { collect(); });
-    // Signals are the loop's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    thread_ = std::thread([this, on_start] { work(on_start); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+        const BlockedSignals blocked;
+        thread_ = std::thread([this, on_start] { work(on_start); });
+    }
     std::unique_lock lock(mutex_);
     started_.wait(lock, [this] { return running_; });
 }

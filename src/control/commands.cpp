@@ -26,6 +26,22 @@ Result<std::optional<std::string>> Call::text(const char* name) const {
     return std::optional(found->get<std::string>());
 }
 
+Result<bool> Call::flag(const char* name) const {
+    const auto found = arguments.find(name);
+    if (found == arguments.end()) {
+        return false;
+    }
+    if (!found->is_boolean()) {
+        return Error{Errc::InvalidArgument, fmt::format("argument '{}' must be true or false", name)};
+    }
+    return found->get<bool>();
+}
+
+bool can_be_shown(std::string_view text) {
+    return std::none_of(text.begin(), text.end(),
+                        [](char letter) { return static_cast<unsigned char>(letter) < ' '; });
+}
+
 Result<std::optional<std::uint64_t>> Call::number(const char* name, std::uint64_t least,
                                                   std::uint64_t most) const {
     const auto found = arguments.find(name);

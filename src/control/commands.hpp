@@ -29,7 +29,12 @@ struct Call {
     /// Within `least` to `most`; OutOfRange otherwise.
     [[nodiscard]] Result<std::optional<std::uint64_t>> number(const char* name, std::uint64_t least,
                                                               std::uint64_t most) const;
+    /// Whether it is given and true. Fails: InvalidArgument when it is neither true nor false.
+    [[nodiscard]] Result<bool> flag(const char* name) const;
 };
+
+/// Whether `text` can be shown as it is: without control characters.
+[[nodiscard]] bool can_be_shown(std::string_view text);
 
 /// Makes a long result as JSON text without line feeds, a part of some tens of microseconds a call, appended
 /// to `out`. Returns false when that was the last part. What it refers to must outlive the server.

@@ -10,24 +10,18 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <future>
 #include <new>
 #include <system_error>
+
+#include "base/blocked_signals.hpp"
 
 namespace ernic::net {
 namespace {
 
 /// Bytes of one write: large enough for a disk, small enough that room appears steadily.
 constexpr std::size_t kLargestWrite = std::size_t{1} << 20U;
-
-/// Signals belong to the device thread. SIGPIPE and SIGXFSZ become error codes of write().
-void block_signals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
 
 }  // namespace
 
@@ -40,8 +34,8 @@ Spool::Spool(std::size_t capacity, const std::function<void()>& on_start)
     }
     std::promise<void> started;
     try {
+        const BlockedSignals blocked;
         thread_ = std::thread([this, &started, &on_start] {
-            block_signals();
             if (on_start) {
                 on_start();
             }

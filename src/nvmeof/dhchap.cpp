@@ -23,15 +23,17 @@ bool fill_random(MutableBytes out) {
 
 }  // namespace
 
-void DhChap::warm_up(std::uint8_t group) {
+void DhChap::warm_up(bool with_group) {
     std::uint8_t byte = 0;
     (void)fill_random(mutable_bytes_of(byte));
     for (const std::uint8_t hash : {auth::kSha256, auth::kSha384, auth::kSha512}) {
         (void)hmac(hash, bytes_of(byte), {bytes_of(byte)});
         (void)digest(hash, bytes_of(byte));
     }
-    if (group != auth::kNullGroup) {
-        if (const auto exchange = DhExchange::make(group)) {
+    if (with_group) {
+        // All groups are the same code, and this one is done in a few milliseconds.
+        constexpr std::uint8_t kSmallest = 1;
+        if (const auto exchange = DhExchange::make(kSmallest)) {
             (void)exchange->secret(exchange->public_value());
         }
     }

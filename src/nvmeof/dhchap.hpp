@@ -28,7 +28,7 @@ class DhChap {
           subsystem_(std::move(subsystem_nqn)) {}
 
     /// Has the library load what it loads lazily: a sandbox may forbid that later. Thread: any.
-    static void warm_up(std::uint8_t group);
+    static void warm_up(bool with_group);
 
     /// Whether the host has proved who it is.
     [[nodiscard]] bool authenticated() const { return authenticated_; }

@@ -40,18 +40,14 @@ Status lock(const NamespaceConfig& config, int fd) {
 }
 
 /// Brings the file to its size, if that is allowed; returns the bytes of the namespace.
-Result<std::uint64_t> fit(const NamespaceConfig& config, int fd, bool made) {
-    struct stat info {};
-    if (fstat(fd, &info) != 0) {
-        return failed(config, "look at", errno);
-    }
+Result<std::uint64_t> fit(const NamespaceConfig& config, int fd, bool may_resize) {
     const off_t end = lseek(fd, 0, SEEK_END);
     if (end < 0) {
         return failed(config, "measure", errno);
     }
     auto present = static_cast<std::uint64_t>(end);
     const std::uint64_t wanted = config.size;
-    if (wanted != 0 && wanted != present && S_ISREG(info.st_mode) && (made || config.truncate)) {
+    if (wanted != 0 && wanted != present && may_resize) {
         if (ftruncate(fd, static_cast<off_t>(wanted)) != 0) {
             return failed(config, "resize", errno);
         }
@@ -130,7 +126,7 @@ Result<std::unique_ptr<FileStore>> FileStore::adopt(const NamespaceConfig& confi
     if (Status locked = lock(config, fd.get()); !locked) {
         return locked.error();
     }
-    auto size = fit(config, fd.get(), made);
+    auto size = fit(config, fd.get(), S_ISREG(info.st_mode) && (made || config.truncate));
     if (!size) {
         return size.error();
     }

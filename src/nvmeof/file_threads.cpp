@@ -2,14 +2,14 @@
 #include "nvmeof/file_threads.hpp"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+
+#include "base/blocked_signals.hpp"
 
 namespace ernic::nvmeof {
 namespace {
@@ -50,15 +50,12 @@ FileThreads::FileThreads(EventLoop& loop, const std::function<void()>& on_start)
         free_.push_back(i);
     }
     loop_.add(event_.get(), EPOLLIN, [this](std::uint32_t) { collect(); });
-    // Signals are the device thread's.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    for (std::size_t i = 0; i < kThreads; ++i) {
-        threads_.emplace_back([this, on_start] { work(on_start); });
+    {
+        const BlockedSignals blocked;
+        for (std::size_t i = 0; i < kThreads; ++i) {
+            threads_.emplace_back([this, on_start] { work(on_start); });
+        }
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     std::unique_lock lock(mutex_);
     started_.wait(lock, [this] { return running_ == kThreads; });
 }

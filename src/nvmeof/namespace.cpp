@@ -81,13 +81,11 @@ Result<std::unique_ptr<Store>> make_store(const NamespaceConfig& config, Runtime
     if (!store) {
         return store.error();
     }
-    (*store)->set_unmapper([&runtime](std::byte* memory, std::uint64_t size) {
-        if (runtime.has_background()) {
-            runtime.background().run([memory, size] { munmap(memory, size); }, {});
-        } else {
-            munmap(memory, size);
-        }
-    });
+    if (runtime.has_background()) {
+        (*store)->set_unmapper([&worker = runtime.background()](std::byte* memory, std::uint64_t size) {
+            worker.run([memory, size] { munmap(memory, size); }, {});
+        });
+    }
     return std::unique_ptr<Store>(std::move(*store));
 }
 

@@ -49,8 +49,9 @@ Result<std::unique_ptr<Subsystem>> Subsystem::make(const TargetConfig& config, R
             return secrets.error();
         }
         subsystem->secrets_ = std::move(*secrets);
-        DhChap::warm_up(config.auth_group);
-        if (config.auth_group != wire::nvme::auth::kNullGroup) {
+        const bool with_group = config.auth_group != wire::nvme::auth::kNullGroup;
+        DhChap::warm_up(with_group);
+        if (with_group) {
             (void)runtime.arithmetic();
         }
     }
